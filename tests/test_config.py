@@ -60,6 +60,9 @@ def test_large_things_have_names() -> None:
         ("[stages.landing]", "location"),
         ('[tables.a]\nformat = "csv"', "delta or iceberg"),
         ("tenant = ", "calque.toml cannot be read"),
+        ('tenant = ""', "tenant must be a name"),
+        ('tenant = "acme "', "no blanks around it"),
+        ('tenant = "acme\\r"', "no control characters"),
     ],
 )
 def test_a_wrong_file_is_a_clear_error(text: str, said: str) -> None:

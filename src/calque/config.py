@@ -176,6 +176,14 @@ class Settings:
     ] = field(default_factory=dict)
     source: Path | None = None
 
+    def __post_init__(self) -> None:
+        # A blank or the end of a line that a file of variables left there would be another tenant,
+        # to whom every file is new.
+        if not self.tenant.isprintable() or self.tenant.strip() != self.tenant or not self.tenant:
+            raise ConfigInvalid(
+                "tenant must be a name with no blanks around it and no control characters"
+            )
+
 
 def load_settings(
     path: Path | None = None,

@@ -126,6 +126,20 @@ def test_errors_of_a_table_are_those_of_its_last_load_with_any(tmp_path: Path, s
     assert not (tmp_path / "lake" / "none").exists()
 
 
+def test_errors_of_a_load_that_was_taken_in(tmp_path: Path, stage: Path) -> None:
+    """Its table tells how many rows it rejected, and no ledger but its own which: that is said."""
+    (stage / "d.csv").write_text("id,name\nfive,e\n5,f\n")
+    schema = ("--schema", "id BIGINT, name STRING")
+    calque(tmp_path, "load", "in/", "--into", "lake/t", "--on-error", "continue", *schema)
+    (tmp_path / "ledger.db").unlink()
+    calque(tmp_path, "load", "in/", "--into", "lake/t")
+    for flags, found in ((), "file\tline"), (("--json",), "[]"):
+        told = calque(tmp_path, "errors", "lake/t", *flags)
+        assert told.returncode == 0
+        assert told.stdout.startswith(found)
+        assert "1 rejected row: which, only the ledger that ran the load knows" in told.stderr
+
+
 def test_aborted_is_exit_code_1(tmp_path: Path, stage: Path) -> None:
     """A statement that is given up names file and line and ends with 1."""
     calque(tmp_path, "load", "in/", "--into", "lake/t")

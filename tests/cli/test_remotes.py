@@ -149,6 +149,11 @@ def test_half_a_uri(calque: Calque, folder: Path, half: str) -> None:
     assert sorted(os.listdir(folder)) == ["x"]
 
 
+def test_half_a_uri_of_a_file(calque: Calque, folder: Path) -> None:
+    """The whole one that is shown has the file's path, with its slash."""
+    assert f"file://{folder}/y," in calque("cp", "x", f"file:{folder}/y").stderr
+
+
 def test_a_file_with_a_colon(calque: Calque, folder: Path) -> None:
     """Any other name may hold one, and ./ makes a file of any name."""
     (folder / "x").write_text("text")

@@ -239,6 +239,19 @@ def test_the_ledgers_database_goes_away_and_comes_back(tmp_path: Path) -> None:
         assert "Traceback" not in watch.said
 
 
+def test_a_ledger_that_is_away_at_first(tmp_path: Path) -> None:
+    """A watch that is started before its database, as after a restart of the machine, waits."""
+    write(tmp_path, "a.csv", "id,name\n1,x\n")
+    with running_postgres() as server:
+        url = server.database()
+        server.go_away()
+        with watching(tmp_path, ledger=url) as watch:
+            watch.until(lambda: "trying again" in watch.said)
+            server.come_back()
+            watch.until(lambda: watch.rows() == 1)
+            assert watch.stop() == 0
+
+
 def test_a_stage_that_was_loaded_before_may_be_away_at_first(tmp_path: Path) -> None:
     """A watch that is started anew while its stage is away waits for it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from calque.loader.report import Report
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.engines import choose_engine
 from calque.loader.run_request import RequestRun
-from tests.cli.test_watch import watching
+from tests.cli.test_watch import watching, write
+from tests.frozen import wake_with
 
 
 @pytest.fixture
@@ -89,6 +91,25 @@ def test_a_table_that_is_away(tmp_path: Path) -> None:
         (tmp_path / "in" / "b.csv").write_text("id,n\n2,b\n")
         watch.until(lambda: watch.rows() == 2)
         assert watch.stop() == 0
+
+
+@pytest.mark.parametrize("policy", ["abort", "skip_file"])
+def test_a_stage_that_is_away_for_a_moment_of_a_load(tmp_path: Path, policy: str) -> None:
+    """Its files vanish while they are read and come back as they were: they are loaded then."""
+    stage, away = tmp_path / "in", tmp_path / "away"
+    stage.mkdir()
+    (stage / "a.csv").write_text("id,n\n1,a\n")
+    fault = "write.before@2:pause=60"
+    with watching(tmp_path, "--on-error", policy, fault=fault) as watch:
+        watch.until(lambda: watch.rows() == 1)
+        write(tmp_path, "b.csv", "id,n\n2,b\n")
+        watch.until(watch.is_frozen)
+        stage.rename(away)
+        wake_with(watch.process.pid, signal.SIGCONT)
+        watch.until(lambda: "vanished" in watch.said)
+        away.rename(stage)
+        watch.until(lambda: watch.rows() == 2)
+        watch.stop()
 
 
 def test_the_same_trouble_is_told_once(tmp_path: Path) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from calque.errors import NotFound, PermissionDenied
+from calque.loader.model.file_formats import FormatOptions, XmlFormat
 from calque.loader.model.outcome import Status
 from calque.loader.request.option_values import on_error
 from tests.loader.loader import Place
-from tests.loader.meddling import Meddling
+from tests.loader.meddling import Meddling, as_nobody
 from tests.loader.world import ids, write_file, write_files
 
 SKIP_FILE = on_error("skip_file")
@@ -52,6 +59,44 @@ def test_a_file_rewritten_while_its_schema_is_read(simple: Place, evolve: bool) 
     assert not loaded & set(expected[:4])
 
 
+def contents(suffix: str, numbers: Sequence[int]) -> bytes:
+    """A file of that format with a column of these numbers."""
+    body, table = io.BytesIO(), pa.table({"id": list(numbers)})
+    if suffix == "parquet":
+        pq.write_table(table, body)
+    elif suffix == "orc":
+        orc.write_table(table, body)
+    elif suffix == "avro":
+        field = {"name": "id", "type": "long"}
+        schema = {"type": "record", "name": "r", "fields": [field]}
+        fastavro.writer(body, schema, table.to_pylist())
+    elif suffix == "xml":
+        body.write(b"<r>%s</r>" % b"".join(b"<row><id>%d</id></row>" % one for one in numbers))
+    else:
+        body.write(b"".join(b'{"id": %d}\n' % one for one in numbers))
+    return gzip.compress(body.getvalue()) if suffix.endswith(".gz") else body.getvalue()
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "orc", "avro", "xml", "json", "json.gz"])
+def test_any_format_rewritten_while_its_schema_is_read(tmp_path: Path, suffix: str) -> None:
+    """With other rows or as garbage: CHANGED, and the next load takes what is there then."""
+    place = Place(tmp_path, "delta", str(tmp_path / "ledger.db"))
+    place.stage.mkdir()
+    paths = [place.stage / f"{name}.{suffix}" for name in "ab"]
+    paths[1].write_bytes(contents(suffix, [1]))
+    for rewritten in (b"garbage", contents(suffix, range(10, 50))):
+        paths[0].write_bytes(contents(suffix, [0]))
+        engine = Meddling(before_inference=partial(paths[0].write_bytes, rewritten))
+        told = place.load(engine=engine, create=True, evolve=True, format=formats(suffix))
+        assert {row.name: row.status for row in told.files}[paths[0].name] == Status.CHANGED
+    place.load(format=formats(suffix))
+    assert sorted(ids(place).elements()) == [1, *range(10, 50)]
+
+
+def formats(suffix: str) -> FormatOptions | None:
+    return XmlFormat(row_tag="row") if suffix == "xml" else None
+
+
 @pytest.mark.parametrize("evolve", [False, True])
 def test_a_folder_in_the_place_of_a_file(delta: Place, evolve: bool) -> None:
     """It is CHANGED as well, and the others are loaded."""
@@ -63,19 +108,6 @@ def test_a_folder_in_the_place_of_a_file(delta: Place, evolve: bool) -> None:
     report = delta.load(engine=rewriting(taken, folder=True), evolve=evolve)
     found = {row.name: row.status for row in report.files}
     assert (found["f00001.csv"], found["f00002.csv"]) == (Status.CHANGED, Status.LOADED)
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root may read whatever it likes, so it does not stay root."""
-    if os.geteuid():
-        yield
-        return
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])

@@ -22,6 +22,11 @@ from calque.spark.job_errors import translate_job_error
             "ended as it began",
         ),
         (
+            "IOException: Stream closed\n\tat java.lang.ProcessBuilder$NullOutputStream.write",
+            Unavailable,
+            "Python workers was killed",
+        ),
+        (
             "Bad data in a.daemon's standard output. Invalid port number/socket path:\n  17 (0x68)",
             ConfigInvalid,
             "prints when it starts",

@@ -18,6 +18,7 @@ from calque.errors import (
     LoadAborted,
     NotFound,
     PermissionDenied,
+    Unavailable,
     Unsupported,
 )
 from calque.loader.model.outcome import Status
@@ -29,8 +30,9 @@ from calque.values import Backoff
 if TYPE_CHECKING:
     from calque.loader.loader import Loader
 
+SHORTEST = 0.1
 LONGEST = 300.0
-"""Seconds between two looks at most, however often a look failed."""
+"""Seconds between two looks at least, and at most, however often a look failed."""
 
 _LOAD_ID = re.compile(r"\d{8}T\d{6}-[-0-9a-f]+")
 """In names of what a load writes: each has another one, and it is the same trouble all the same."""
@@ -39,6 +41,25 @@ Load = Callable[[LoadRequest, FailedFiles], Report]
 
 WRONG_USAGE = (InvalidInput, NotFound, PermissionDenied, Unsupported)
 """What ends a watch whose first look it spoils; later it may pass."""
+
+
+def _backoff(every: float) -> Backoff:
+    first = max(every, SHORTEST)
+    return Backoff(first=first, most=max(first, LONGEST), jitter=0.0)
+
+
+def open_patiently(open: Callable[[], Loader], every: float) -> Loader:
+    """Open it; a ledger that does not answer at first is waited for, as it would be later."""
+    told = None
+    waits = _backoff(every).waits()
+    while True:
+        try:
+            return open()
+        except Unavailable as error:
+            if str(error) != told:
+                say(f"{error}; trying again")
+            told = str(error)
+            time.sleep(next(waits))
 
 
 class Watch:
@@ -68,8 +89,7 @@ class Watch:
             raise typer.Exit(self._worst) from None
 
     def _pause(self) -> float:
-        backoff = Backoff(first=self._every, most=max(self._every, LONGEST), jitter=0.0)
-        return backoff.wait(self._troubles + 1)
+        return _backoff(self._every).wait(self._troubles + 1)
 
     def _look(self, load: Load) -> bool:
         """One cycle; False if another is due at once, for the files beside a bad one."""

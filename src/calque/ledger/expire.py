@@ -55,7 +55,10 @@ def expire(ledger: Ledger, release: Callable[[OldLoad], bool] = lambda load: Tru
 
 
 def expire_some(ledger: Ledger, table: TableRow, release: Callable[[OldLoad], bool]) -> Expired:
-    """The same for one page of a table's records, each time the next, and for their loads."""
+    """The same for one page of a table's records, each time the next, and for their loads.
+
+    Loads that came to nothing go as well, of whatever table: no record leads to them.
+    """
     this = tables.c.number == table.number
     with ledger.read() as connection:
         begin = connection.execute(select(tables.c.swept_to).where(this)).scalar() or ""
@@ -63,12 +66,10 @@ def expire_some(ledger: Ledger, table: TableRow, release: Callable[[OldLoad], bo
     if (page.end or "") != begin:
         with ledger.write() as connection:
             connection.execute(update(tables).where(this).values(swept_to=page.end))
-    names = sorted(page.dropped)
-    if not names:
-        return Expired(0, 0)
-    old = _drop_loads(
-        ledger, release, _old_loads().where(loads.c.load_id.in_(names[:NAMES_AT_ONCE]))
-    )
+    old = _drop_aborted(ledger)
+    names = sorted(page.dropped)[:NAMES_AT_ONCE]
+    if names:
+        old += _drop_loads(ledger, release, _old_loads().where(loads.c.load_id.in_(names)))
     return Expired(page.dropped.total(), old)
 
 
@@ -142,6 +143,26 @@ def _note_forgotten(connection: Connection, number: int, youngest: int) -> None:
         )
         .values(forgotten_until=youngest)
     )
+
+
+def _drop_aborted(ledger: Ledger) -> int:
+    """Some loads that were aborted a whole life ago.
+
+    Nothing of them lies beside a table but the id of a label, which then nobody else gets.
+    """
+    horizon = ledger.shared_now() - ledger.life
+    query = (
+        select(loads.c.load_id)
+        .where(loads.c.state == "ABORTED", loads.c.lease_until <= horizon)
+        .where(loads.c.finished_at <= horizon)
+        .order_by(loads.c.lease_until)
+        .limit(NAMES_AT_ONCE)
+    )
+    with ledger.read() as connection:
+        names = connection.execute(query).scalars().all()
+    if names:
+        _drop(ledger, names)
+    return len(names)
 
 
 def _drop_loads(

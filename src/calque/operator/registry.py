@@ -130,9 +130,11 @@ def refuse_half_uri(uri: str) -> None:
     """Raise InvalidInput for ``s3:bucket/key``, which would be a file in a folder ``s3:bucket``."""
     scheme, colon, rest = uri.partition(":")
     if colon and scheme.lower() in REGISTRY and not rest.startswith("//"):
+        # The path of a file begins with a slash of its own, which follows the two.
+        place = rest if scheme.lower() in ("file", "fs") else rest.lstrip("/")
         raise InvalidInput(
             f"{uri!r} is no URI: two slashes are missing",
-            hint=f"Write {scheme}://{rest.lstrip('/')}, or ./{uri} for a local file of that name.",
+            hint=f"Write {scheme}://{place}, or ./{uri} for a local file of that name.",
         )
 
 

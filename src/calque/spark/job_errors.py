@@ -20,6 +20,8 @@ _TASK = re.compile(r"Task (\d+) in stage")
 _LACKING = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 _PRINTED = "'s standard output. Invalid port number"
+_DAEMON_GONE = "ProcessBuilder$NullOutputStream"
+"""Where Java writes to when the process that forks Spark's workers has ended."""
 _NO_DAEMON = "occurred while reading the port number"
 _BAD_EXPRESSION = (
     "CAST_INVALID_INPUT",
@@ -85,6 +87,11 @@ def _worker_error(text: str) -> CalqueError | None:
         return ConfigInvalid(
             f"the Spark executors cannot run {absent.group(1)!r}",
             hint="Name a Python by PYSPARK_PYTHON that is there on every one of them.",
+        )
+    if _DAEMON_GONE in text:
+        return Unavailable(
+            "the process that starts Spark's Python workers was killed",
+            hint="Nothing was loaded. The next statement has one again.",
         )
     if _NO_DAEMON in text:
         return Unavailable(

@@ -201,8 +201,17 @@ def _build(options: SparkOptions) -> SparkContext:
     from pyspark import SparkConf, SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _log_no_query_errors()
     with map_errors():
         return SparkContext.getOrCreate(SparkConf().setAll(list(_settings(options).items())))
+
+
+def _log_no_query_errors() -> None:
+    """What a query does wrong is raised; pyspark would write all of its trace on a line as well."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _settings(options: SparkOptions) -> dict[str, str]:

@@ -13,6 +13,7 @@ from calque.errors import CalqueError, NotFound
 if TYPE_CHECKING:
     from calque.config import Settings
     from calque.ledger.database import Ledger
+    from calque.ledger.history import LoadRow
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -53,31 +54,36 @@ def errors(
     from calque.config import load_settings
     from calque.ledger.configured import ledger_of
     from calque.ledger.history import errors_of
+    from calque.loader.report import count_of
 
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:
-        load_id = _find_load_id(opened, name, settings)
-        found = list(errors_of(opened, load_id)) if load_id else []
+        load = _find_load(opened, name, settings)
+        found = list(errors_of(opened, load.load_id)) if load else []
     if json:
         as_json(found)
-        return
-    if load_id is None:
+    if load is None:
         say(f"no load of {name} has rejected a row")
-    elif load_id != name:
-        say(f"load {load_id}")
+    elif load.load_id != name:
+        say(f"load {load.load_id}")
+    if load is not None and load.errors and not found and load.who is None:
+        told = count_of(load.errors, "rejected row")
+        say(f"{told}: which, only the ledger that ran the load knows; this one took it in later")
+    if json:
+        return
     table(COLUMNS, (tuple(one[name] for name in COLUMNS) for one in found))
 
 
-def _find_load_id(ledger: Ledger, name: str, settings: Settings) -> str | None:
+def _find_load(ledger: Ledger, name: str, settings: Settings) -> LoadRow | None:
     """The load of that name; else the last with errors of the table of that name, if any."""
     from calque.ledger.history import find_load_by_name
     from calque.loader.look.table_history import loads_of_table
 
     try:
-        return find_load_by_name(ledger, name).load_id
+        return find_load_by_name(ledger, name)
     except NotFound as missing:
         try:
             found = loads_of_table(name, settings)
         except CalqueError:
             raise missing from None
-    return next((one.load_id for one in found if one.errors), None)
+    return next((one for one in found if one.errors), None)

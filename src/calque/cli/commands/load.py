@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -196,18 +197,18 @@ def load(
         except InvalidInput as error:
             raise StatementInvalid(error.message, hint=error.hint) from error
         settings = load_settings(config, flags={"ledger.url": ledger})
+        seconds = read_value("--every", parse_duration, every).total_seconds()
+        open_loader = partial(Loader, settings=settings, spark=spark)
         stop_by_sigterm()
-        with (
-            metrics.count_run("load") as counted,
-            Loader(settings=settings, spark=spark) as loader,
-        ):
-            run = Run(loader, quiet, counted)
+        with metrics.count_run("load") as counted:
             if watch:
-                from calque.cli.watch import Watch
+                from calque.cli.watch import Watch, open_patiently
 
-                seconds = read_value("--every", parse_duration, every).total_seconds()
-                Watch(loader, request, seconds, json=json).run(run)
-            _once(run, request, quiet, json, require_files, show_all)
+                with open_patiently(open_loader, seconds) as loader:
+                    Watch(loader, request, seconds, json=json).run(Run(loader, quiet, counted))
+            with open_loader() as loader:
+                run = Run(loader, quiet, counted)
+                _once(run, request, quiet, json, require_files, show_all)
 
 
 def _once(

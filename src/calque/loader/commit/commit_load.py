@@ -52,6 +52,7 @@ def commit_load(
     load_id: str,
     base_version: int,
     manifest: Manifest,
+    patience: float = PATIENCE,
 ) -> int:
     """Steps 4 and 5 of a prepared load, by its owner or by a recoverer.
 
@@ -67,11 +68,11 @@ def commit_load(
     )
     reason = "aborted by another loader, which took it for dead"
     try:
-        mark, version = _settle(ledger, lake, table, base_version, change, manifest)
+        mark, version = _settle(ledger, lake, table, base_version, change, patience, manifest)
     except Overtaken as error:
         reason = error.message
         given_up = Change(load_id=load_id, mark=Mark.ABORTED)
-        mark, version = _settle(ledger, lake, table, base_version, given_up)
+        mark, version = _settle(ledger, lake, table, base_version, given_up, patience)
     if mark is Mark.ABORTED:
         release_load(ledger, lake, load_id, reason)
         raise Overtaken(
@@ -90,10 +91,11 @@ def abort_load(
     load: OpenLoad,
     manifest: Manifest | None,
     message: str,
+    patience: float = PATIENCE,
 ) -> tuple[Mark, int]:
     """Abort a load that others might still commit: by a marker. It may turn out committed."""
     change = Change(load_id=load.load_id, mark=Mark.ABORTED)
-    mark, version = _settle(ledger, lake, table, load.base_version, change)
+    mark, version = _settle(ledger, lake, table, load.base_version, change, patience)
     if mark is Mark.ABORTED:
         release_load(ledger, lake, load.load_id, message)
     elif manifest is not None:
@@ -109,7 +111,7 @@ def fence(ledger: Ledger, lake: Lake, table: TableRow, load_id: str, seen: int) 
     ``seen`` is the table's version at which it had no marker.
     """
     change = Change(load_id=load_id, mark=Mark.ABORTED)
-    mark, version = _settle(ledger, lake, table, seen, change)
+    mark, version = _settle(ledger, lake, table, seen, change, PATIENCE)
     if mark is Mark.ABORTED:
         with suppress(CalqueError):
             Sidecars(lake.place).remove(load_id)
@@ -123,6 +125,7 @@ def _settle(
     table: TableRow,
     base_version: int,
     change: Change,
+    patience: float,
     manifest: Manifest | None = None,
 ) -> tuple[Mark, int]:
     """Commit the change unless the load has a marker already; what the table says in the end.
@@ -130,7 +133,7 @@ def _settle(
     With a manifest, what was committed since the claim is held against it: Overtaken if both
     cannot be. The commit holds only on the version that was looked at, so nothing slips between.
     """
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + patience
     waits = _COMMIT_BACKOFF.waits()
     looked = base_version
     while True:

@@ -36,7 +36,13 @@ from calque.ledger.lease import OpenLoad, open_loads, renew_lease
 from calque.ledger.manifest import Manifest
 from calque.ledger.prepare import manifest_of
 from calque.ledger.prepare import prepare as prepare_in_ledger
-from calque.loader.commit.commit_load import TableGone, abort_load, commit_load, release_load
+from calque.loader.commit.commit_load import (
+    PATIENCE,
+    TableGone,
+    abort_load,
+    commit_load,
+    release_load,
+)
 from calque.loader.commit.orphans import remove_orphans
 from calque.loader.commit.sidecars import Sidecars
 from calque.loader.commit.tables import Lake, Mark
@@ -63,6 +69,9 @@ STEPS = (
 STOPPED = "stopped before its end"
 """What the history says of a load that Ctrl-C ended."""
 
+PATIENCE_OF_STOPPED = 10.0
+"""Seconds for a table that is away: who stops a load does not wait for minutes."""
+
 
 class LoadRun:
     """One load from its claim to its end; ``makes_table``: its table is made on the way."""
@@ -83,6 +92,7 @@ class LoadRun:
         self.load_id = start.load_id
         self.makes_table = makes_table
         self._stop = threading.Event()
+        self._patience = PATIENCE
         self._writing = False
 
     def claim(self, wanted: Sequence[Wanted]) -> Claimed:
@@ -119,7 +129,13 @@ class LoadRun:
         """
         try:
             return commit_load(
-                self.ledger, self.lake, self.table, self.load_id, self.start.base_version, manifest
+                self.ledger,
+                self.lake,
+                self.table,
+                self.load_id,
+                self.start.base_version,
+                manifest,
+                self._patience,
             )
         except TableGone as error:
             # No table of its id will ever be there again: nobody can commit it.
@@ -137,7 +153,7 @@ class LoadRun:
                 self.table.number,
             )
             mark, version = abort_load(
-                self.ledger, self.lake, self.table, load, manifest, error.message
+                self.ledger, self.lake, self.table, load, manifest, error.message, self._patience
             )
             if mark is Mark.COMMITTED:
                 return version
@@ -161,8 +177,8 @@ class LoadRun:
 
         It may strike between any two lines, so the ledger is asked how far the load came, not us.
         What is in the table is recorded, the rest let go; but where the load had made the table it
-        is committed, for an empty one would be left. A second Ctrl-C ends this too; then whoever
-        comes next recovers the load.
+        is committed, for an empty one would be left. A second Ctrl-C ends this too, and so does a
+        table that is away for longer; then whoever comes next recovers the load.
         """
         try:
             yield
@@ -172,6 +188,7 @@ class LoadRun:
             raise
 
     def _release(self) -> None:
+        self._patience = PATIENCE_OF_STOPPED
         outlast_claims(self.ledger, self.table)
         for load in open_loads(self.ledger, self.table):
             if (load.load_id, load.owner) != (self.load_id, self.start.owner):
@@ -194,7 +211,7 @@ class LoadRun:
         if self.makes_table and manifest is not None:
             self.commit(manifest)
         else:
-            abort_load(self.ledger, self.lake, self.table, load, manifest, STOPPED)
+            abort_load(self.ledger, self.lake, self.table, load, manifest, STOPPED, self._patience)
 
     def withdraw(self, message: str) -> None:
         """Release a load that nobody can commit: never PREPARED, or without a table."""

@@ -12,6 +12,9 @@ from enum import StrEnum
 from calque.loader.model.data_file import DataFile
 from calque.values.row_errors import RowError as RowError
 
+VANISHED = "the file has vanished since it was listed"
+"""Why a file failed that is not bad: it may come back as it was, with the disk it lies on."""
+
 SHOWN_OF_VALUE = 60
 """Characters of a bad value in a line about it; the ledger keeps more."""
 

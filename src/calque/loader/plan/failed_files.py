@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from calque.errors import LoadAborted
-from calque.loader.model.outcome import Status
+from calque.loader.model.outcome import VANISHED, Status
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.report import NOT_LOADED, NOT_READ, Report
 from calque.loader.run.formats.refusal import FileRefused
@@ -47,10 +47,14 @@ class FailedFiles:
 
 
 def _find_blamed(report: Report, *, aborted: bool) -> Iterable[str]:
-    """The files that failed by themselves; an abort fails the others with them."""
+    """The files that failed by themselves; an abort fails the others with them.
+
+    A file that vanished is not one of them: where a stage was away for a moment, all come back.
+    """
     for row in report.files:
         beside = (
             aborted and not row.errors and (row.message or "").startswith((NOT_LOADED, NOT_READ))
         )
-        if row.status == Status.FAILED and not beside:
+        vanished = VANISHED in (row.message, row.first_error)
+        if row.status == Status.FAILED and not beside and not vanished:
             yield row.location

@@ -16,7 +16,7 @@ from calque.loader.model.content_hash import hash_of_copy, join
 from calque.loader.model.data_file import DataFile
 from calque.loader.model.error_policy import ErrorMode, over_limit, skipped_message, status_of
 from calque.loader.model.file_formats import ParquetFormat
-from calque.loader.model.outcome import FileOutcome, RowError, Status
+from calque.loader.model.outcome import VANISHED, FileOutcome, RowError, Status
 from calque.loader.model.plan import Piece, WritePlan, WriteTask
 from calque.loader.run.formats.columnar.parquet import footer_of
 from calque.loader.run.formats.guard import refuse_crash, refuse_on_error
@@ -101,8 +101,7 @@ class _TaskRun:
         except ConditionNotMatch as error:
             outcome = FileOutcome(location, Status.CHANGED, message=error.message)
         except NotFound:
-            why = "the file has vanished since it was listed"
-            outcome = _failed_outcome(location, why)
+            outcome = _failed_outcome(location, VANISHED)
         except CalqueError as error:
             if error.retryable:
                 raise

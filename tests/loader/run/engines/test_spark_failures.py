@@ -116,3 +116,18 @@ def test_a_worker_that_is_killed(world: World, spark: Any) -> None:
     plan = world.plan([file], transformation=Transformation(("`$1`", "die(`$2`)"), ("a", "b")))
     with pytest.raises(Unavailable, match="worker process of Spark was killed"):
         list(SparkEngine(theirs).run(plan))
+
+
+def test_in_our_words_alone(tmp_path: Path) -> None:
+    """A SELECT that cannot be read, or fails on a row, shows no log and no trace of Spark."""
+    found = run(
+        tmp_path,
+        """
+        os.dup2(1, 2)
+        engine = SparkEngine(session(options=SparkOptions(master="local[1]")))
+        for wrong in ("`$9`", "1 / (CAST(`$1` AS INT) - 1)"):
+            select = Transformation((wrong,), ("a",))
+            told(lambda: list(engine.run(world.plan([file], transformation=select))))
+        """,
+    )
+    assert [line.partition(": ")[0] for line in found] == ["StatementInvalid", "FileRefused"]

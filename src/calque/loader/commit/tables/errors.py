@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from calque.databases.errors import kind_of
 from calque.errors import (
     AlreadyExists,
     CalqueError,
@@ -15,11 +17,13 @@ from calque.errors import (
     NotFound,
     PermissionDenied,
     RateLimited,
+    ResourceExhausted,
     Unavailable,
     Unexpected,
     Unsupported,
     is_panic,
 )
+from calque.operator.services.fs import errors as fs
 
 DELTA: Mapping[str, type[CalqueError]] = {
     "TableNotFoundError": NotFound,
@@ -64,6 +68,12 @@ ICEBERG: Mapping[str, type[CalqueError]] = {
     "RESTError": Unavailable,
 }
 
+_NO_RIGHTS = ("lacked the necessary privileges", "lacked valid authentication credentials")
+"""How deltalake spells what object stores answer to who may not do it."""
+
+_ERRNO = re.compile(r"\(os error (\d+)\)")
+_ARROW = re.compile(r"^\s*(?:\x1b\[\d+m)?↳(?:\x1b\[\d+m)?\s*")
+
 
 @contextmanager
 def map_errors(names: Mapping[str, type[CalqueError]], table: str) -> Iterator[None]:
@@ -82,12 +92,35 @@ def map_error(
     error: BaseException, names: Mapping[str, type[CalqueError]], table: str
 ) -> CalqueError:
     """Our error for one of the library's; the nearest class by name counts."""
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    reason = _reason_of(error)
     for kind in type(error).__mro__:
         if kind.__name__ in names:
             return names[kind.__name__](f"table {table}: {reason}")
-    if isinstance(error, PermissionError):
-        return PermissionDenied(f"table {table}: {reason}")
     if isinstance(error, OSError):
-        return Unavailable(f"table {table}: {reason}")
+        return _map_os_error(error, f"table {table}: {reason}")
+    stored = kind_of(error)  # of the database that a catalog is kept in
+    if stored and issubclass(stored, PermissionDenied | ResourceExhausted | Unavailable):
+        return stored(f"table {table}: its catalog: {reason}")
     return Unexpected(f"table {table}: {type(error).__name__}: {reason}")
+
+
+def _reason_of(error: BaseException) -> str:
+    """The first line of what it says; of a file also those behind, which tell what was wrong.
+
+    Of an object store these would tell addresses, and keys that are in them.
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if "LocalFileSystem" not in lines[0]:
+        return lines[0]
+    return ": ".join([lines[0], *(_ARROW.sub("", one) for one in lines[1:] if _ARROW.match(one))])
+
+
+def _map_os_error(error: OSError, told: str) -> CalqueError:
+    """What may not be done, or finds no room, is told at once; all else may pass by itself."""
+    number = _ERRNO.search(told)
+    meaning = fs.TABLE.get(int(number[1]) if number else error.errno or 0)
+    if meaning is not None and issubclass(meaning.kind, PermissionDenied | ResourceExhausted):
+        return meaning.kind(told, hint=meaning.hint)
+    if isinstance(error, PermissionError) or any(words in told for words in _NO_RIGHTS):
+        return PermissionDenied(told)
+    return Unavailable(told)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from calque.errors import CalqueError, ConditionNotMatch, NotFound
 from calque.loader.model.content_hash import join
 from calque.loader.model.file_formats import CsvFormat, FormatOptions
-from calque.loader.model.outcome import FileOutcome, Status
+from calque.loader.model.outcome import VANISHED, FileOutcome, Status
 from calque.loader.model.plan import ColumnMatch, MetadataKind, Piece, WritePlan, WriteTask
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.crash_probe import refuse_crashing_file
@@ -84,7 +84,7 @@ class RowReader:
         except ConditionNotMatch as error:
             outcome = replace(outcome, status=Status.CHANGED, message=error.message)
         except NotFound:
-            outcome = _fail(outcome, "the file has vanished since it was listed")
+            outcome = _fail(outcome, VANISHED)
         except CalqueError as error:
             if error.retryable:
                 raise
