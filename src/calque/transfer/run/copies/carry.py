@@ -320,6 +320,11 @@ class Carrier:
         """Abort large copies under way, in the middle of what they wait for: nothing is left."""
         self._large.abort()
 
+    def give_up(self) -> None:
+        """Leave nothing of what is under way, and wait for none of it."""
+        self._small.give_up()
+        self._large.abort()
+
     def flush(self) -> None:
         """See files through that wait for the sync of their batch."""
         self._small.flush()

@@ -123,6 +123,10 @@ class SmallCopies:
         """See files through that wait for the sync of their batch."""
         self._batch.flush()
 
+    def give_up(self) -> None:
+        """Remove files that wait for that."""
+        self._batch.give_up()
+
     def _ended(
         self,
         pair: Pair,
