@@ -116,6 +116,14 @@ def write_aside(
     return AsideFile(root, key, temporary, replace=not options.if_not_exists)
 
 
+def check_place(root: Root, path: str) -> None:
+    """Raise what a file of that name could not be written for, as things are now."""
+    key = root.key(path)
+    refuse_reserved(key)
+    with map_errors(root.absolute(key)):
+        target_status(root, key)
+
+
 def _fill(descriptor: int, data: bytes, sparse: bool) -> None:
     if not sparse or len(data) < _HOLE:
         _write(descriptor, memoryview(data), 0)

@@ -311,7 +311,7 @@ class Carrier:
         source = decision.pair.source
         assert source is not None
         try:
-            self._small.check_link(decision.pair, source)
+            self._small.check(decision.pair, source)
         except CalqueError as error:
             return failed_row(decision, error, 0.0)
         return predicted_row(decision)
