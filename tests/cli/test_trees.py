@@ -204,12 +204,30 @@ def test_a_second_ctrl_c_aborts_and_leaves_nothing(
     _, said = process.communicate(timeout=100)
     assert process.returncode == 130, said
     assert "Traceback" not in said
+    assert "go on with: calque cp -r many/" in said
     proxy.reset()
     left = calque("sweep", f"{root}/", "--older-than", "0s", "--dry-run", "--json", *OPTIONS)
     assert proxy.seen("GET", "uploads"), "unfinished uploads were looked for"
     assert json.loads(left.stdout) == [], left.stdout
     assert calque(*command).returncode == 0
     assert calque("ls", "-r", f"{root}/", *OPTIONS).stdout.count("\n") == 1
+
+
+def test_a_second_ctrl_c_leaves_no_file(calque: Calque, spawn: Spawn, folder: Path) -> None:
+    """Files wait for the sync of their batch when nobody does any more: none of them is left."""
+    (folder / "many").mkdir()
+    for number in range(64):
+        (folder / "many" / f"{number:02}").write_bytes(bytes(4096))
+    process = spawn("cp", "-r", "many/", "copy/", "--bandwidth", "4KiB/s", "--concurrent", "4")
+    while not any(folder.glob("copy/.calque-*")) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 130, said
+    assert not any(folder.glob("copy/.calque-*"))
+    assert calque("cp", "-r", "many/", "copy/").returncode == 0
+    assert len(list((folder / "copy").iterdir())) == 64
 
 
 def test_ctrl_c_among_deletes(

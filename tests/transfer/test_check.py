@@ -110,7 +110,8 @@ def test_against_a_report(make_tree: MakeTree, tmp_path: Path) -> None:
         for path, content in FILES.items()
     )
     file.write([Row("more", "up to date", "time", size=1), Row("bad", "failed", "new")])
-    file.finish()
+    file.publish()
+    file.close(over=True)
     rows: list[CheckRow] = []
     report = check_against(str(tmp_path / "report.jsonl"), target, on_event=rows.append)
     assert {row.path: row.sign for row in rows} == {

@@ -14,11 +14,8 @@ import calque
 from calque.errors import CalqueError, ConditionNotMatch, InvalidInput, ResourceExhausted
 from calque.operator import Operator
 from calque.operator.layers import Call, Fault, FaultInjection
-from calque.operator.service import Aside
 from calque.transfer.api import copy_tree, move_tree, sync_tree
 from calque.transfer.model import Row
-from calque.transfer.run.copies.durability import DurableBatch
-from calque.values import Metadata
 from tests.transfer.conftest import MakeTree, files_of, objects_of
 
 MIB = 1024 * 1024
@@ -140,107 +137,6 @@ def test_rows_are_one_for_each_object_after_the_act(make_tree: MakeTree) -> None
     listed = list(target.list())
     assert report.totals.of("copied").objects == len(listed)
     assert report.totals.of("copied").bytes == sum(entry.size for entry in listed)
-
-
-def test_files_are_told_only_when_a_sync_has_ended() -> None:
-    """Bytes, sync, names, sync, and then the row; one sync for many files."""
-    told: list[str] = []
-
-    class File:
-        device = 1
-
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def sync(self) -> None:
-            told.append("sync")
-
-        def hold(self):  # type: ignore[no-untyped-def]
-            return lambda: told.append("sync")
-
-        def publish(self) -> Metadata:
-            told.append(f"publish {self.name}")
-            return Metadata(path=self.name)
-
-        def discard(self) -> None:
-            told.append(f"discard {self.name}")
-
-    def add(batch: DurableBatch, name: str) -> None:
-        file: Aside = File(name)
-        batch.add(file, 1, lambda ended: told.append(f"ended {name}"))
-
-    batch = DurableBatch("batch")
-    for name in "ab":
-        add(batch, name)
-    assert told == []
-    batch.flush()
-    assert told == ["sync", "publish a", "publish b", "sync", "ended a", "ended b"]
-    told.clear()
-    add(DurableBatch("each"), "c")
-    assert told == ["sync", "publish c", "sync", "ended c"]
-    told.clear()
-    add(DurableBatch("none"), "d")
-    assert told == ["publish d", "ended d"]
-
-
-def test_a_sync_that_fails_leaves_no_file_and_says_so() -> None:
-    """The old files stay, what was written aside is removed, and every row is a failure."""
-    ended: list[object] = []
-
-    class File:
-        device = 1
-        left = True
-
-        def sync(self) -> None:
-            raise ResourceExhausted("the disk is full")
-
-        def hold(self):  # type: ignore[no-untyped-def]
-            raise AssertionError("nothing was synced")
-
-        def publish(self) -> Metadata:
-            raise AssertionError("its bytes are not on the disk")
-
-        def discard(self) -> None:
-            self.left = False
-
-    file = File()
-    batch = DurableBatch("batch")
-    batch.add(file, 1, ended.append)
-    batch.flush()
-    assert isinstance(ended[0], ResourceExhausted)
-    assert not file.left
-
-
-def test_names_that_could_not_be_synced_are_not_told_as_copied() -> None:
-    """The files stand under their names, and yet a power cut may take them: each is a failure."""
-    ended: list[object] = []
-
-    class File:
-        device = 1
-
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def sync(self) -> None:
-            pass
-
-        def hold(self):  # type: ignore[no-untyped-def]
-            def sync_names() -> None:
-                raise ResourceExhausted("the disk is full")
-
-            return sync_names
-
-        def publish(self) -> Metadata:
-            return Metadata(path=self.name)
-
-        def discard(self) -> None:
-            raise AssertionError("it has its name")
-
-    batch = DurableBatch("batch")
-    for name in "ab":
-        batch.add(File(name), 1, ended.append)
-    batch.flush()
-    assert [type(each) for each in ended] == [ResourceExhausted] * 2
 
 
 def test_times_holes_and_hard_links_between_file_systems(

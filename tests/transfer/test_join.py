@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from calque.errors import Unexpected
+from calque.operator import Operator
 from calque.transfer.model import Entries, sort_key
 from calque.transfer.plan.join import join
+from calque.transfer.plan.side import Side, in_key_order
 from calque.values import Metadata
 
 PATHS = some.sets(
@@ -32,6 +35,16 @@ def test_each_path_once_with_both_sides(ours: set[str], theirs: set[str]) -> Non
     for pair in pairs:
         assert (pair.source is not None) == (pair.path in ours)
         assert (pair.target is not None) == (pair.path in theirs)
+
+
+def test_a_broken_order_is_no_listing() -> None:
+    """Whatever lists it: what comes after a later path ends the join with an error, and a path that
+    comes twice too, for what follows could not be told from what is missing."""
+    service = Operator.from_uri("memory://broken-order").service
+    for paths in (["a", "c", "b"], ["a", "a"]):
+        entries = iter([(path, Metadata(path=path)) for path in paths])
+        with pytest.raises(Unexpected, match="not the order of keys"):
+            list(in_key_order(Side(service), entries))
 
 
 PROGRAM = """

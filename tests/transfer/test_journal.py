@@ -12,7 +12,8 @@ from calque.ledger import Ledger, open_ledger
 from calque.ledger.job_progress import acts_of
 from calque.ledger.job_record import Job
 from calque.ledger.jobs import list_jobs
-from calque.transfer.api import PreparedRun
+from calque.operator import Operator
+from calque.transfer.api import PreparedRun, copy_tree
 from calque.transfer.jobs.journal import Journal, new_owner
 from calque.transfer.model import KeyRange, Row, Totals
 from calque.transfer.report.report import Report
@@ -20,7 +21,8 @@ from calque.transfer.request.options import TreeOptions
 from calque.transfer.request.tree_request import TreeRequest, differences
 from tests.ledger.conftest import make_ledger
 from tests.servers.postgres import PostgresServer
-from tests.transfer.conftest import MakeTree, files_of
+from tests.servers.seaweedfs import S3Server
+from tests.transfer.conftest import MakeTree, files_of, s3_options
 
 FILES = {f"d{number % 5}/{number:03d}": b"x" for number in range(60)}
 
@@ -163,3 +165,22 @@ def test_acts_are_kept_until_they_count(url: str) -> None:
             resumed.settle_acts(own, ())
         resumed.end("DONE", list, lambda: None)
         assert acts_of(ledger, "j") == []
+
+
+def test_no_secret_is_in_it(
+    make_tree: MakeTree, tree_bucket: S3Server, s3: Operator, state: Path
+) -> None:
+    """Credentials that were given as options lie in no file of the state, while it runs or after:
+    whoever resumes finds them anew."""
+    source = make_tree("source", {f"{number}": b"x" for number in range(5)})
+    seen: list[bytes] = []
+
+    def look(_: object) -> None:
+        seen.extend(each.read_bytes() for each in state.rglob("*") if each.is_file())
+
+    options = s3_options(tree_bucket)
+    report = copy_tree(f"{source}/", s3.location(""), target_options=options, on_event=look)
+    look(None)
+    assert report.ok, report.problems
+    assert any(report.job.encode() in each for each in seen)
+    assert not any(tree_bucket.secret_key.encode() in each for each in seen)

@@ -66,6 +66,25 @@ def test_one_object_refused_again_and_again(
         assert proxy.count(method="PUT", contains="/b") == 10
 
 
+def test_an_operator_that_is_handed_in_slows_down_too(
+    make_tree: MakeTree, tree_bucket: S3Server, s3: Operator
+) -> None:
+    """What the tree adds to it sees each attempt, not the last alone: so each is counted."""
+    source = make_tree("source", {"a": b"x", "b": b"y"})
+
+    def requests(refusals: int) -> int:
+        slow = Fault(method="PUT", contains="/b", times=refusals, reply=Reply(503, {}, _SLOW))
+        with FaultProxy(tree_bucket.endpoint) as proxy:
+            proxy.add(slow)
+            options = {**s3_options(tree_bucket), "endpoint_url": proxy.endpoint}
+            with Operator.from_uri(f"{s3.location('')}{refusals}", **options) as target:
+                report = calque.copy_tree(f"{source}/", target)
+        assert report.ok, report.problems
+        return report.totals.requests
+
+    assert requests(2) == requests(0) + 2
+
+
 def test_a_rate_bounds_the_requests_of_a_tree(
     make_tree: MakeTree, tree_bucket: S3Server, s3: Operator
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -28,13 +29,19 @@ ROWS = [
 FORMATS = ("jsonl", "csv", "parquet")
 
 
+def finish(file: ReportFile) -> None:
+    """The report of a run that is over."""
+    file.publish()
+    file.close(over=True)
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_round_trip(tmp_path: Path, kind: str) -> None:
     """What was written is read back, whatever the format, and nothing else is left."""
     file = ReportFile(tmp_path / f"r.{kind}")
     file.write(ROWS[:2])
     file.write(ROWS[2:])
-    file.finish()
+    finish(file)
     assert list(read_report(tmp_path / f"r.{kind}")) == ROWS
     assert [each.name for each in tmp_path.iterdir()] == [f"r.{kind}"]
 
@@ -42,7 +49,7 @@ def test_round_trip(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", FORMATS)
 def test_no_row(tmp_path: Path, kind: str) -> None:
     """A run without objects has a report without rows."""
-    ReportFile(tmp_path / f"r.{kind}").finish()
+    finish(ReportFile(tmp_path / f"r.{kind}"))
     assert list(read_report(tmp_path / f"r.{kind}")) == []
 
 
@@ -52,7 +59,7 @@ def test_names_that_are_no_utf8(tmp_path: Path) -> None:
     for kind in FORMATS:
         file = ReportFile(tmp_path / f"r.{kind}")
         file.write([row])
-        file.finish()
+        finish(file)
     assert next(read_report(tmp_path / "r.jsonl")) == row
     assert next(read_report(tmp_path / "r.csv")) == row
     assert pq.read_table(tmp_path / "r.parquet")["path"].to_pylist() == ["a\\udcff"]
@@ -71,17 +78,76 @@ def test_resume_after_a_kill(tmp_path: Path, kind: str, torn: bytes) -> None:
     again = ReportFile(tmp_path / f"r.{kind}", resume=True)
     assert list(again.rows()) == ROWS[:2]
     again.write(ROWS[2:])
-    again.finish(over=False)
+    again.publish()
+    again.close()
     assert list(read_report(tmp_path / f"r.{kind}")) == ROWS
-    ReportFile(tmp_path / f"r.{kind}", resume=True).finish()
+    finish(ReportFile(tmp_path / f"r.{kind}", resume=True))
     assert list(read_report(tmp_path / f"r.{kind}")) == ROWS
     assert [each.name for each in tmp_path.iterdir()] == [f"r.{kind}"]
 
 
 def test_resume_without_the_file(tmp_path: Path) -> None:
-    """A report that is gone is not taken for an empty one."""
-    with pytest.raises(InvalidInput, match="cannot be used"):
-        ReportFile(tmp_path / "r.jsonl", resume=True)
+    """A report that is gone is not taken for an empty one, and the words say what is missed."""
+    for kind in FORMATS:
+        with pytest.raises(NotFound, match="not there any more") as raised:
+            ReportFile(tmp_path / f"r.{kind}", resume=True)
+        assert "--restart" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_its_name_is_taken_by_what_is_on_the_disk(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows, file, name, and only then the rows go: after a power cut one of both is whole."""
+    steps: list[str] = []
+    sync, rename, unlink = os.fsync, Path.rename, Path.unlink
+
+    def synced(descriptor: int) -> None:
+        steps.append(f"sync {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
+        sync(descriptor)
+
+    def renamed(path: Path, target: Path) -> Path:
+        steps.append(f"rename {path.name}")
+        return rename(path, target)
+
+    def unlinked(path: Path, missing_ok: bool = False) -> None:
+        unlink(path, missing_ok=missing_ok)
+        steps.append(f"unlink {path.name}")
+
+    file = ReportFile(tmp_path / f"r.{kind}")
+    file.write(ROWS)
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(Path, "unlink", unlinked)
+    finish(file)
+    name = f"r.{kind}"
+    assert steps == [
+        f"sync {name}.rows",
+        f"sync {name}.new",
+        f"rename {name}.new",
+        f"sync {tmp_path.name}",
+        f"unlink {name}.rows",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_stopped_while_it_is_made(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C among its rows: no half file is left, and all rows are there."""
+    file = ReportFile(tmp_path / f"r.{kind}")
+    file.write(ROWS)
+
+    def stop(descriptor: int) -> None:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".new"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        file.publish()
+    file.close()
+    assert [each.name for each in tmp_path.iterdir()] == [f"r.{kind}.rows"]
+    assert list(read_report(tmp_path / f"r.{kind}")) == ROWS
 
 
 def test_threads(tmp_path: Path) -> None:
@@ -96,7 +162,7 @@ def test_threads(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
-    file.finish()
+    finish(file)
     found = sorted(row.path for row in read_report(tmp_path / "r.jsonl"))
     assert found == sorted(row.path for mine in rows for row in mine)
 
@@ -105,7 +171,7 @@ def test_only_some_outcomes(tmp_path: Path) -> None:
     """Failed takes in what changed midway; each path comes once."""
     file = ReportFile(tmp_path / "r.jsonl")
     file.write([*ROWS, ROWS[1]])
-    file.finish()
+    finish(file)
     assert read_paths(tmp_path / "r.jsonl", parse_outcomes("failed,skipped")) == (
         ROWS[1].path,
         "gone",
@@ -141,7 +207,7 @@ def test_lines_are_json(tmp_path: Path) -> None:
     """A line is one JSON object with every field, for any other program."""
     file = ReportFile(tmp_path / "r.jsonl")
     file.write(ROWS[:1])
-    file.finish()
+    finish(file)
     told = json.loads((tmp_path / "r.jsonl").read_text())
     assert told["path"] == "a/b.csv"
     assert told["route"] == "server-side"

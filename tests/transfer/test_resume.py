@@ -290,3 +290,33 @@ def test_a_large_copy_that_ended_before_a_note(
     totals = child.finish()["totals"]
     assert isinstance(totals, dict)
     assert totals["copied"]["objects"] + totals["up_to_date"]["objects"] == 1
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_killed_when_the_job_is_over(tmp_path: Path, kind: str) -> None:
+    """By then the report is whole: nobody goes on with a job that is over to make it."""
+    wanted = fill(tmp_path / "source", 20)
+    report = tmp_path / f"report.{kind}"
+    child = Child(tmp_path / "state", f"{tmp_path}/source/", f"{tmp_path}/target/", report=report)
+    assert child.run("job.ended:kill").returncode == -signal.SIGKILL
+    assert report.exists()
+    assert sorted(row.path for row in read_report(report)) == sorted(wanted)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_report_that_cannot_be_made_is_made_by_a_resume(tmp_path: Path, kind: str) -> None:
+    """Something is in its way at the end: the job is left, and whoever goes on tells of the same
+    acts."""
+    wanted = fill(tmp_path / "source", 20)
+    report = tmp_path / f"report.{kind}"
+    in_the_way = tmp_path / f"report.{kind}.new"
+    in_the_way.mkdir()
+    child = Child(tmp_path / "state", f"{tmp_path}/source/", f"{tmp_path}/target/", report=report)
+    failed = child.run()
+    assert failed.returncode == 1
+    assert "cannot be used" in failed.stderr
+    in_the_way.rmdir()
+    child.finish()
+    told = [(row.path, row.outcome) for row in read_report(report)]
+    assert sorted(told) == [(path, "copied") for path in sorted(wanted)]
+    assert not report.with_name(f"{report.name}.rows").exists()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -122,7 +122,8 @@ def run_and_show(
             say(f"going on with job {prepared.job}, which was left unfinished")
         if counted is not None:
             counted.watch_tree(prepared.progress)
-        with progress_shown(prepared.progress, show=not (quiet or json or shows_rows)):
+        shown = progress_shown(prepared.progress, show=not (quiet or json or shows_rows))
+        with _way_on_told(quiet=quiet), shown:
             report = prepared.run()
         if counted is not None:
             counted.count_tree(report)
@@ -168,7 +169,8 @@ def remove_and_show(
         )
         if prepared.resumes and not quiet and not json:
             say(f"going on with job {prepared.job}, which was left unfinished")
-        with progress_shown(prepared.progress, show=not (quiet or json or shows_rows)):
+        shown = progress_shown(prepared.progress, show=not (quiet or json or shows_rows))
+        with _way_on_told(quiet=quiet), shown:
             done = prepared.run()
     if json:
         as_json(done.to_json())
@@ -209,7 +211,22 @@ def show_report(report: Report) -> None:
     if report.error:
         say(f"error: {report.error}")
     if report.stopped:
-        say(f"stopped; go on with: {shlex.join(['calque', *sys.argv[1:]])}")
+        _tell_way_on()
+
+
+@contextmanager
+def _way_on_told(*, quiet: bool) -> Iterator[None]:
+    """Whoever does not wait until a run has stopped is told how to go on with it, too."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not quiet:
+            _tell_way_on()
+        raise
+
+
+def _tell_way_on() -> None:
+    say(f"stopped; go on with: {shlex.join(['calque', *sys.argv[1:]])}")
 
 
 def _show_row(row: Row) -> None:

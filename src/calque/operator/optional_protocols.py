@@ -142,6 +142,9 @@ class AsideWriting(Protocol):
     ) -> Aside:
         """Write a whole object beside its name; ``modified`` is in nanoseconds."""
 
+    def check_place(self, path: str) -> None:
+        """Raise what keeps an object from being written there; nothing is written."""
+
 
 @runtime_checkable
 class Fetching(Protocol):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from calque import tracing
 from calque.operator.layers import ConcurrencyLimit, Metrics, Pace, default_layers
-from calque.transfer.jobs.open_job import OpenedJob, end_journal, open_job
+from calque.transfer.jobs.open_job import OpenedJob, open_job
 from calque.transfer.model import KeyRange, Row, new_job_id
 from calque.transfer.plan.plan import Trees
 from calque.transfer.report.progress import TreeProgress
@@ -84,9 +84,7 @@ class Prepared(ABC):
         try:
             with tracing.span("tree", kind=report.kind, job=self.job):
                 self._act()
-            if opened.journal is not None:
-                end_journal(opened.journal, report, self._left, self._collector.flush)
-            opened.finish(over=not report.stopped and not report.error)
+            opened.end(self._left, self._collector.flush)
         except BaseException:
             opened.give_up()
             raise

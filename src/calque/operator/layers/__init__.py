@@ -1,7 +1,7 @@
 """Layers around every request of a service: retry, timeout, limits, pace, metrics, faults."""
 
 from calque.operator.layers.chain import Call, Chain, Layer
-from calque.operator.layers.default import default_layers
+from calque.operator.layers.default import add_layers, default_layers
 from calque.operator.layers.faults import Fault, FaultInjection
 from calque.operator.layers.limit import ConcurrencyLimit
 from calque.operator.layers.metrics import Metrics, VerbMetrics
@@ -23,5 +23,6 @@ __all__ = [
     "Retry",
     "Timeout",
     "VerbMetrics",
+    "add_layers",
     "default_layers",
 ]

@@ -41,3 +41,18 @@ def default_layers(
     if tracing.is_on():
         layers.append(Tracing())
     return tuple(layers)
+
+
+def add_layers(own: tuple[Layer, ...], more: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The layers of an operator with those of a run around its requests; outermost first.
+
+    Kinds that it has stay its own. The others stand within its retry, so that they see every
+    attempt: a pace that is told of the last refusal alone would not slow down. A retry that nobody
+    chose is as patient as that of the run.
+    """
+    patient = next((each for each in more if isinstance(each, Retry)), Retry())
+    kept = [patient if each == Retry() else each for each in own]
+    kinds = {type(each) for each in own}
+    missing = [each for each in more if type(each) not in kinds]
+    within = next((place for place, each in enumerate(kept, 1) if isinstance(each, Retry)), 0)
+    return (*kept[:within], *missing, *kept[within:])

@@ -273,6 +273,7 @@ class Journal:
         faults.point("job.ends")
         self.note(left, flush)
         end_job(self._ledger, self.job, state, message)
+        faults.point("job.ended")
 
     def let_go(self) -> None:
         """Leave a job as it was last noted, for whoever resumes it."""

@@ -50,10 +50,23 @@ class OpenedJob:
     known: Mapping[tuple[int, str], Row] = field(default_factory=dict)
     report: Report | None = None
 
-    def finish(self, *, over: bool) -> None:
-        """End the file of rows; of a run that is not over it can be gone on with."""
+    def end(self, left: journals.Left, flush: Callable[[], None]) -> None:
+        """Note how the run has ended: over, or to be resumed.
+
+        The report is whole before the job is over, for nobody could make it afterwards.
+        """
+        report = self.report
+        assert report is not None
+        over = not report.stopped and not report.error
         if self.writer is not None:
-            self.writer.finish(over=over)
+            self.writer.publish()
+        if self.journal is not None and over:
+            state: job_record.State = "PARTLY" if report.exit_code else "DONE"
+            self.journal.end(state, left, flush, report.no_deletes or None)
+        elif self.journal is not None:
+            self.journal.end("STOPPED", left, flush, report.error or "it was stopped")
+        if self.writer is not None:
+            self.writer.close(over=over)
 
     def give_up(self) -> None:
         """After an error that ended the run: what has done nothing is forgotten, the rest can be
@@ -94,7 +107,8 @@ def open_job(
     ``left_job``, which is to be gone on with, where the trees of it are others by now.
     """
     if request.options.dry_run or not request.options.journal:
-        return OpenedJob(None, None if request.report is None else ReportFile(request.report))
+        file = None if request.report is None else ReportFile(request.report)
+        return OpenedJob(None, file, report=report)
     opened = ledger()
     try:
         journal = _journal(opened, request, trees, report, left_job)
@@ -147,17 +161,6 @@ def _journal(
         # Nothing is left by ranges: all that is still there is deleted, whoever resumes.
         return journals.Journal.begin(ledger, replace(job, phase=DELETES), 0)
     return journals.Journal.begin(ledger, job, len(trees))
-
-
-def end_journal(
-    journal: journals.Journal, report: Report, left: journals.Left, flush: Callable[[], None]
-) -> None:
-    """Note how a run has ended: over, or to be resumed."""
-    if report.stopped or report.error:
-        journal.end("STOPPED", left, flush, report.error or "it was stopped")
-    else:
-        state: job_record.State = "PARTLY" if report.exit_code else "DONE"
-        journal.end(state, left, flush, report.no_deletes or None)
 
 
 def find_left(

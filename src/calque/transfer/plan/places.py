@@ -14,7 +14,7 @@ from pathlib import Path
 
 from calque.errors import InvalidInput, NotFound
 from calque.operator import Operator
-from calque.operator.layers import Layer, Pace
+from calque.operator.layers import Chain, Layer, Pace, add_layers
 from calque.operator.registry import split
 from calque.operator.service import HasService
 from calque.operator.uri import scheme_of, text_of
@@ -121,18 +121,21 @@ def below(side: Side, folder: str) -> Side:
 
 
 def _side_of(given: HasService, layers: tuple[Layer, ...]) -> Side:
-    chain = given.service.chain
-    for layer in reversed(layers):
-        if type(layer) not in {type(each) for each in chain.layers}:
-            chain = chain.around(layer)
-    return Side(given.service.with_chain(chain), borrowed=True)
+    service = given.service
+    wanted = _unpaced(layers) if service.scheme == "fs" else layers
+    chain = Chain(add_layers(service.chain.layers, wanted))
+    return Side(service.with_chain(chain), borrowed=True)
+
+
+def _unpaced(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """Rates are of servers."""
+    return tuple(layer for layer in layers if not isinstance(layer, Pace))
 
 
 def _open(text: str, options: Mapping[str, object], layers: tuple[Layer, ...]) -> Side:
     if scheme_of(text) in ("fs", "file"):
-        # Rooted at the tree, so that no link and no key leads out of it. Rates are of servers.
-        unpaced = tuple(layer for layer in layers if not isinstance(layer, Pace))
-        return Side(Operator.from_uri(Path(_local(text)), layers=unpaced).service)
+        # Rooted at the tree, so that no link and no key leads out of it.
+        return Side(Operator.from_uri(Path(_local(text)), layers=_unpaced(layers)).service)
     operator, path = Operator.locate(text, layers=layers, **options)
     prefix = path if not path or path.endswith("/") else f"{path}/"
     return Side(operator.service, prefix)

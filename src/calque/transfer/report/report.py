@@ -25,8 +25,6 @@ class RowWriter(Protocol):
 
     def flush(self) -> None: ...
 
-    def finish(self, *, over: bool = True) -> None: ...
-
 
 @dataclass(slots=True)
 class Report:

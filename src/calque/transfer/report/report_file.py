@@ -14,6 +14,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -57,6 +58,14 @@ class ReportFile:
                 # Until it is over, an older file of the same name must not be taken for this one's.
                 self.path.unlink(missing_ok=True)
             self._file = open(self.lines, "ab" if resume else "wb")  # noqa: SIM115
+        except FileNotFoundError as error:
+            if not resume:
+                raise _refuse(self.path, error) from error
+            raise NotFound(
+                f"the report {self.path} of the run that is gone on with is not there any more",
+                hint="What has a row in it could not be told. Put it back, or begin anew with "
+                "--restart.",
+            ) from error
         except OSError as error:
             raise _refuse(self.path, error) from error
 
@@ -96,18 +105,10 @@ class ReportFile:
         """All rows that were flushed so far."""
         return _read_lines(self.lines)
 
-    def close(self) -> None:
-        """End the report. A run that was stopped can append to the lines again."""
-        with self._lock:
-            try:
-                self._file.close()
-            except OSError as error:
-                raise _refuse(self.path, error) from error
-
-    def finish(self, *, over: bool = True) -> None:
-        """End it, as CSV or Parquet where that was asked for. Of a run that is not ``over`` the
-        lines stay, for whoever resumes it."""
-        self.close()
+    def publish(self) -> None:
+        """Make the CSV or Parquet file of all rows so far. It stands under its name when it is on
+        the disk, and the lines stay: nothing of them is lost, whatever this is ended by."""
+        self.flush()
         if self._format == "jsonl":
             return
         fresh = self.path.with_name(self.path.name + ".new")
@@ -117,12 +118,34 @@ class ReportFile:
                 _write_csv(fresh, rows)
             else:
                 _write_parquet(fresh, rows)
+            _sync(fresh)
             fresh.rename(self.path)
-            if over:
-                self.lines.unlink()
+            _sync(self.path.parent)
         except OSError as error:
-            fresh.unlink(missing_ok=True)
             raise _refuse(self.path, error) from error
+        finally:
+            with suppress(OSError):
+                fresh.unlink()
+
+    def close(self, *, over: bool = False) -> None:
+        """End the report. Of a run that is ``over`` its lines go, if they were published as
+        something else; of any other they stay, for whoever resumes it."""
+        with self._lock:
+            try:
+                self._file.close()
+                if over and self.lines != self.path:
+                    self.lines.unlink()
+            except OSError as error:
+                raise _refuse(self.path, error) from error
+
+
+def _sync(path: Path) -> None:
+    """Bring a file, or the names of a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _cut_torn(lines: Path) -> None:

@@ -9,12 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from calque import faults, tracing
-from calque.errors import (
-    Aborted,
-    AlreadyExists,
-    InvalidInput,
-    ResourceExhausted,
-)
+from calque.errors import Aborted, AlreadyExists, InvalidInput, ResourceExhausted
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.copied_before import Remembered
@@ -28,7 +23,13 @@ from calque.transfer.run.backup import Backup
 from calque.transfer.run.cluster_share import Elsewhere
 from calque.transfer.run.copies.carry import RENAMED, Carrier
 from calque.transfer.run.copies.copy_keeper import CopyKeeper
-from calque.transfer.run.interrupts import GRACE_SECONDS, Look, note_signals, wait_until
+from calque.transfer.run.interrupts import (
+    GRACE_SECONDS,
+    Look,
+    note_signals,
+    see_through,
+    wait_until,
+)
 from calque.transfer.run.lister import Lister
 from calque.transfer.run.other_entries import OtherEntries
 from calque.transfer.run.range_progress import Frontier
@@ -144,12 +145,17 @@ class TreeJob:
         """
         self._start(self._list, 1)
         self._start(self._work, self._options.concurrent)
-        with note_signals() as look:
-            try:
-                self._join(look)
-            except KeyboardInterrupt:
-                self._see_out(look)
-        self._carrier.flush()
+        try:
+            with note_signals() as look:
+                try:
+                    self._join(look)
+                except KeyboardInterrupt:
+                    self._see_out(look)
+            see_through(self._carrier.flush, self.stop)
+        except KeyboardInterrupt:  # who asks a second time waits for nothing else
+            self._carrier.give_up()
+            self._join(lambda: None, GRACE_SECONDS / 4)  # what is just being written goes, too
+            raise
         self._moves.remove_emptied()
         if self._errors:
             raise self._errors[0]
@@ -209,16 +215,11 @@ class TreeJob:
         return wait_until(self._ended, lambda: not self._living, look, seconds)
 
     def _see_out(self, look: Look) -> None:
-        """Stopped by hand: what is in flight may end. Large copies that do not are given up, and
-        who asks a second time waits for nothing else."""
-        try:
-            self.stop()
-            if not self._join(look, GRACE_SECONDS):
-                self._carrier.abort()
-                self._join(look)
-        except KeyboardInterrupt:
+        """Stopped by hand: what is in flight may end; large copies that do not are given up."""
+        self.stop()
+        if not self._join(look, GRACE_SECONDS):
             self._carrier.abort()
-            raise
+            self._join(look)
 
     def _guard(self, target: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:

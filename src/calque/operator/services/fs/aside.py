@@ -38,7 +38,8 @@ class AsideFile:
     @property
     def device(self) -> int:
         """The file system it lies on."""
-        return os.fstat(self._temporary.descriptor).st_dev
+        with map_errors(self._shown):
+            return os.fstat(self._temporary.descriptor).st_dev
 
     def sync(self) -> None:
         """Bring all of its file system to the disk: this file, and every other one there."""
@@ -47,7 +48,8 @@ class AsideFile:
 
     def hold(self) -> Callable[[], None]:
         """The same sync for later, when the file itself is closed; it must be called once."""
-        descriptor = os.dup(self._temporary.descriptor)
+        with map_errors(self._shown):
+            descriptor = os.dup(self._temporary.descriptor)
 
         def sync() -> None:
             try:
@@ -112,6 +114,14 @@ def write_aside(
             temporary.discard()
             raise
     return AsideFile(root, key, temporary, replace=not options.if_not_exists)
+
+
+def check_place(root: Root, path: str) -> None:
+    """Raise what a file of that name could not be written for, as things are now."""
+    key = root.key(path)
+    refuse_reserved(key)
+    with map_errors(root.absolute(key)):
+        target_status(root, key)
 
 
 def _fill(descriptor: int, data: bytes, sparse: bool) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat as modes
 
 from calque.errors import PathEscape
 from calque.operator.services.fs.errors import map_errors, map_lookup_errors
 from calque.operator.services.fs.marker import new_name, refuse_reserved
 from calque.operator.services.fs.root import Root
-from calque.operator.services.fs.stat import describe_link
+from calque.operator.services.fs.stat import check_regular, describe_link
 from calque.values import Metadata
 
 
@@ -67,11 +68,24 @@ def check_link(root: Root, path: str, text: bytes, *, unsafe: bool = False) -> N
     """Raise what a link of that text could not be made for."""
     key = root.key(path)
     refuse_reserved(key)
+    _check_place(root, key)
     if not unsafe and _leaves(root, key, os.fsdecode(text)):
         raise PathEscape(
             f"the link {key!r} would lead out of the tree, to {os.fsdecode(text)!r}",
             hint="With --links unsafe it is made all the same.",
         )
+
+
+def _check_place(root: Root, key: str) -> None:
+    """Links take the place of files and of other links, never of a folder or a device."""
+    with map_errors(root.absolute(key)):
+        try:
+            with root.hold_open(key, os.O_PATH | os.O_NOFOLLOW) as descriptor:
+                found = os.fstat(descriptor)
+        except FileNotFoundError:
+            return
+        if not modes.S_ISLNK(found.st_mode):
+            check_regular(found, root.absolute(key))
 
 
 def _leaves(root: Root, key: str, text: str) -> bool:

@@ -11,7 +11,7 @@ from calque.operator.capability import Capability
 from calque.operator.layers.chain import Call, Chain
 from calque.operator.options import CopyOptions, DeleteOptions, ReadOptions, WriteOptions
 from calque.operator.service import CopyDriver, Leftover, Service
-from calque.operator.services.fs.aside import AsideFile, write_aside
+from calque.operator.services.fs.aside import AsideFile, check_place, write_aside
 from calque.operator.services.fs.attributes import read_attributes, set_attributes
 from calque.operator.services.fs.config import FsConfig
 from calque.operator.services.fs.copy import FileCopy, FileDriver
@@ -106,6 +106,10 @@ class FsService:
                 self.config.root, path, data, options, modified=modified, mode=mode, sparse=sparse
             ),
         )
+
+    def check_place(self, path: str) -> None:
+        """Raise where something else than a file has the name, or one has that of a folder."""
+        check_place(self.config.root, path)
 
     def attributes(self, path: str) -> FileAttributes:
         """Time, mode and owners of a file."""

@@ -311,13 +311,18 @@ class Carrier:
         source = decision.pair.source
         assert source is not None
         try:
-            self._small.check_link(decision.pair, source)
+            self._small.check(decision.pair, source)
         except CalqueError as error:
             return failed_row(decision, error, 0.0)
         return predicted_row(decision)
 
     def abort(self) -> None:
         """Abort large copies under way, in the middle of what they wait for: nothing is left."""
+        self._large.abort()
+
+    def give_up(self) -> None:
+        """Leave nothing of what is under way, and wait for none of it."""
+        self._small.give_up()
         self._large.abort()
 
     def flush(self) -> None:

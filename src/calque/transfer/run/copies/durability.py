@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calque.errors import CalqueError
+from calque.errors import Aborted, CalqueError
 from calque.operator.service import Aside
 from calque.transfer.request.options import Fsync
 from calque.values import MIB, Metadata
@@ -38,9 +38,18 @@ class DurableBatch:
         self._waiting: list[_Waiting] = []
         self._bytes = 0
         self._since = time.monotonic()
+        self._naming = threading.Lock()
+        """Held while a file gets its name: none does once all was given up."""
+        self._unnamed: set[Aside] = set()
+        self._given_up = False
 
     def add(self, file: Aside, size: int, ended: Ended) -> None:
         """Take a file over; some thread calls ``ended`` once it is durable, or has failed."""
+        with self._naming:
+            self._unnamed.add(file)
+        if self._given_up:
+            self._fail(file, ended, Aborted("its run was stopped"))
+            return
         with self._lock:
             if not self._waiting:
                 self._since = time.monotonic()
@@ -57,6 +66,13 @@ class DurableBatch:
             batch = self._take()
         self._settle(batch)
 
+    def give_up(self) -> None:
+        """Remove the files that have no name yet: nobody waits for their sync any more."""
+        with self._naming:
+            self._given_up = True
+            for file in self._unnamed:
+                file.discard()
+
     def _take(self) -> list[_Waiting]:
         batch, self._waiting, self._bytes = self._waiting, [], 0
         return batch
@@ -69,18 +85,32 @@ class DurableBatch:
             devices = self._sync(batch)
         except CalqueError as error:
             for each in batch:
-                each.file.discard()
-                each.ended(error)
+                self._fail(each.file, each.ended, error)
             return
         made: list[tuple[_Waiting, Metadata]] = []
         for each in batch:
             try:
-                made.append((each, each.file.publish()))
+                made.append((each, self._publish(each.file)))
             except CalqueError as error:
-                each.ended(error)
+                self._fail(each.file, each.ended, error)
         failure = self._sync_names(devices)
         for each, found in made:
             each.ended(found if failure is None else failure)
+
+    def _publish(self, file: Aside) -> Metadata:
+        with self._naming:
+            if self._given_up:
+                raise Aborted("its run was stopped")
+            found = file.publish()
+            self._unnamed.remove(file)
+            return found
+
+    def _fail(self, file: Aside, ended: Ended, error: CalqueError) -> None:
+        with self._naming:
+            self._unnamed.discard(file)
+            file.discard()
+        # One that was removed meanwhile could not be synced: that is no failure of its disk.
+        ended(Aborted("its run was stopped") if self._given_up else error)
 
     def _sync(self, batch: list[_Waiting]) -> list[Callable[[], None]]:
         if self._fsync == "none":

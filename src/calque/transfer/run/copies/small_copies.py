@@ -16,7 +16,7 @@ from calque.operator.options import CopyOptions, WriteOptions
 from calque.operator.read import pinned_options, read_all
 from calque.operator.service import AsideWriting, Attributed, Fetching, Linking, Service
 from calque.transfer.model import Pair
-from calque.transfer.plan.side import Side
+from calque.transfer.plan.side import Side, is_marker
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.run.copies.attributes import (
     FilesAsObjects,
@@ -109,11 +109,14 @@ class SmallCopies:
         else:
             tell(pair, made, CLIENT)
 
-    def check_link(self, pair: Pair, source: Metadata) -> None:
-        """Raise what a link of the source cannot be made for; nothing of anything else."""
+    def check(self, pair: Pair, source: Metadata) -> None:
+        """Raise what would keep the source from being written, as far as it can be known before."""
+        key = self._target.key(pair.target_path)
         if self._links.takes(source):
             found, text = self._read(source)
-            self._links.check(self._target.key(pair.target_path), found.path, text)
+            self._links.check(key, found.path, text)
+        elif self._aside is not None and not is_marker(source):
+            self._aside.check_place(key)
 
     def note_dropped(self, source: Metadata) -> None:
         """Count an object whose headers a target without any cannot keep, if it has some; a type
@@ -127,6 +130,10 @@ class SmallCopies:
     def flush(self) -> None:
         """See files through that wait for the sync of their batch."""
         self._batch.flush()
+
+    def give_up(self) -> None:
+        """Remove files that wait for that."""
+        self._batch.give_up()
 
     def _ended(
         self,
