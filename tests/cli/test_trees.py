@@ -213,6 +213,23 @@ def test_a_second_ctrl_c_aborts_and_leaves_nothing(
     assert calque("ls", "-r", f"{root}/", *OPTIONS).stdout.count("\n") == 1
 
 
+def test_ctrl_c_within_a_small_bandwidth(
+    calque: Calque, spawn: Spawn, folder: Path, proxy: FaultProxy, root: str
+) -> None:
+    """A part that has passed is waited for as long as the bandwidth says, but not by who stops."""
+    (folder / "many").mkdir()
+    (folder / "many" / "big").write_bytes(bytes(12 * 1024 * 1024))
+    more = (*OPTIONS, "--chunk", "5MiB", "--bandwidth", "10KiB/s", "--concurrent", "2")
+    process = spawn("cp", "-r", "many/", f"{root}/", *more)
+    while not proxy.seen("PUT", "partNumber=2") and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(1)  # both have passed, and the first is being waited for
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 130, said
+    assert "go on with: calque cp -r many/" in said
+
+
 def test_a_second_ctrl_c_leaves_no_file(calque: Calque, spawn: Spawn, folder: Path) -> None:
     """Files wait for the sync of their batch when nobody does any more: none of them is left."""
     (folder / "many").mkdir()

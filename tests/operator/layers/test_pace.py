@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import pytest
 
@@ -95,6 +96,20 @@ def test_bandwidth(clock: HandClock) -> None:
     for _ in range(11):
         bandwidth.take(500)
     assert clock.now() - begun == pytest.approx(5.0)
+
+
+def test_who_is_stopped_waits_no_longer() -> None:
+    """Not even for what is a quarter of an hour too early."""
+    stopping = threading.Event()
+    bandwidth = Bandwidth(1, stopping=stopping)
+    bandwidth.take(900)
+    waiting = threading.Thread(target=bandwidth.take, args=(1,), daemon=True)
+    waiting.start()
+    waiting.join(0.5)
+    assert waiting.is_alive()
+    stopping.set()
+    waiting.join(60)
+    assert not waiting.is_alive()
 
 
 def test_bad_bounds() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from calque.errors import InvalidInput, RateLimited
+from calque.operator.http.waiting_time import SLICE
 from calque.operator.layers.chain import Call
 from calque.operator.layers.clock import SYSTEM, Clock
 
@@ -105,12 +106,16 @@ class Pace:
 
 
 class Bandwidth:
-    """So many bytes a second, over all who take from it; what was taken too early is waited for."""
+    """So many bytes a second, over all who take from it; what was taken too early is waited for,
+    until ``stopping`` is set: nothing more will be taken then."""
 
-    def __init__(self, most: int, *, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self, most: int, *, stopping: threading.Event | None = None, clock: Clock = SYSTEM
+    ) -> None:
         if most < 1:
             raise InvalidInput(f"a bandwidth must be at least 1 byte a second, not {most}")
         self.most = most
+        self._stopping = stopping or threading.Event()
         self._clock = clock
         self._lock = threading.Lock()
         self._next = 0.0
@@ -118,8 +123,8 @@ class Bandwidth:
     def take(self, count: int) -> None:
         """Wait until so many bytes more have passed in time."""
         with self._lock:
-            now = self._clock.now()
-            start = max(now, self._next)
+            start = max(self._clock.now(), self._next)
             self._next = start + count / self.most
-        if start > now:
-            self._clock.sleep(start - now)
+        # A part of a large object may be minutes.
+        while (left := start - self._clock.now()) > 0 and not self._stopping.is_set():
+            self._clock.sleep(min(left, SLICE))

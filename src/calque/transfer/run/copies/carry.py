@@ -96,7 +96,9 @@ class Carrier:
         self._way = _Way(server=same and not source.is_local, rename=renames)
         # More would be parts on threads of their own, and wait for a place that this one holds.
         self._one_part = min(_ONE_PART, target.service.capability.write_at_once_up_to)
-        bandwidth = None if options.bandwidth is None else Bandwidth(options.bandwidth)
+        bandwidth = (
+            None if options.bandwidth is None else Bandwidth(options.bandwidth, stopping=stopping)
+        )
         self._origin = source.service
         if carries_attributes(source, target):
             self._origin = cast(Service, FilesAsObjects(source.service, options))
