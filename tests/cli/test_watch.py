@@ -78,7 +78,7 @@ def watching(
             [sys.executable, "-m", "calque.cli", *command],
             cwd=folder,
             env={
-                **os.environ,
+                **{name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"},
                 "CALQUE_LEDGER_URL": ledger or str(folder / "ledger.db"),
                 "CALQUE_FAULT": fault,
             },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -144,5 +145,6 @@ class Watch:
         if report.files_loaded or news != self._told:
             if news:
                 show_report(report, json=self._json)
+                sys.stdout.flush()  # who reads a pipe of ours would wait for the end, too
             self._worst = max(self._worst, exit_code(report))
         self._told = news

@@ -28,6 +28,7 @@ from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.fsck import check_store
 from calque.store.upkeep.heal import Healed, Healer
 from calque.store.upkeep.repair import RepairOptions, RepairReport, check_segments, repair_store
+from tests.store.upkeep.conftest import TWO_OF_FOUR
 from tests.store.upkeep.kept_store import BUCKET, KeptStore
 
 FOUR_OF_SIX = Redundancy.of(4, 6, share_size=50)
@@ -137,6 +138,26 @@ def first_segment(kept: KeptStore) -> Family:
     found = read_owned(database, bytes(row[0]), int(row[1]))
     assert found is not None
     return found
+
+
+def test_what_a_killed_repair_left_is_in_nobodys_way(make_store: Callable[..., KeptStore]) -> None:
+    """The very piece that is missing lies on all other nodes but one, which takes it."""
+    kept = make_store(TWO_OF_FOUR, nodes=8)
+    kept.upload("a", 900)
+    segment = first_segment(kept).segment
+    lost, *rest = Nodes(kept.store.endpoint.database).unpack(segment.alias_pieces)
+    having = {record.node_id for _, record in (lost, *rest)}
+    free = [node for node in kept.store.own_nodes() if node.id not in having]
+    left = [(node, piece_id(segment.root_piece_id, node.id, lost[0])) for node in free[1:]]
+    for node, piece in left:
+        node.write(piece, [b"left behind"], None)
+    given_up = [n for n in range(8) if kept.node(n).id == lost[1].node_id]
+    kept.lose_node(given_up[0])
+    report = repair(kept, *given_up)
+    assert (report.repaired, report.pieces, report.queue) == (1, 1, 0)
+    for node, piece in left:
+        assert b"".join(node.read(piece, 0, 100)) == b"left behind"
+    kept.read_all()
 
 
 def test_what_an_audit_found_is_not_forgotten_over_a_scan(kept: KeptStore) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from functools import partial
+from itertools import chain
 
 from calque import faults
 from calque.errors import CalqueError, IntegrityError, InvalidInput
@@ -34,7 +35,7 @@ from calque.store.nodes.download import Source, download_shares
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.nodes.liveness import Liveness
 from calque.store.nodes.node import Node
-from calque.store.nodes.pieces import piece_id
+from calque.store.nodes.pieces import piece_id, piece_path
 from calque.store.nodes.streams import read_piece, write_piece
 from calque.store.nodes.units import Stripes, seal_units, shares_of
 from calque.store.nodes.upload import Patience, Target, discard_pieces, upload_shares
@@ -192,11 +193,25 @@ class Healer:
         return Healed.DONE
 
     def _targets(self, segment: _Segment, missing: Sequence[int]) -> list[Target]:
-        """A node of its own for each missing piece, as far as there are any that answer."""
-        return [
-            Target(number, _NewPieces(node))
-            for number, node in zip(missing, self._free_nodes(segment), strict=False)
-        ]
+        """A node of its own for each missing piece, as far as there are any that answer.
+
+        Where a killed repair has left that very piece it stays until it is collected, so another
+        node comes first.
+        """
+        free, passed, targets = self._free_nodes(segment), list[Node](), list[Target]()
+        for number in missing:
+            for node in chain(tuple(passed), free):
+                if not _has(node, piece_id(segment.root, node.id, number)):
+                    break
+                if node not in passed:
+                    passed.append(node)
+            else:
+                if not passed:
+                    break
+                node = passed[0]
+            passed = [each for each in passed if each is not node]
+            targets.append(Target(number, _NewPieces(node)))
+        return targets
 
     def _free_nodes(self, segment: _Segment) -> Iterator[Node]:
         """Nodes that answer and have no piece of the segment, in no order."""
@@ -286,6 +301,13 @@ class _NewPieces:
 
     def discard(self, piece: bytes) -> None:
         self.node.discard(piece)
+
+
+def _has(node: Node, piece: bytes) -> bool:
+    try:
+        return node.ask(partial(node.root.exists, piece_path(piece)))
+    except CalqueError:
+        return False  # writing will tell
 
 
 def _answers(node: Node) -> bool:

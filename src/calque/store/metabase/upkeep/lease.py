@@ -30,7 +30,9 @@ LEASE_OF = Statement(
     .with_for_update(),
 )
 HELD = Statement(
-    "leases that are held", select(leases.c.service).where(leases.c.until > bindparam("at"))
+    "leases that are held",
+    select(leases.c.service).where(leases.c.until > bindparam("at")),
+    whole_table="a row for each service",
 )
 TAKE_LEASE = upsert_statement("take a lease", leases)
 END_LEASE = Statement(
