@@ -378,18 +378,18 @@ def _streams(kept: KeptStore) -> list[Any]:
 
 def test_filters_hold_what_was_put_in() -> None:
     """No false negative, about a tenth false positives, joined by OR, refused where unlike."""
-    shape = BloomShape.of(5000, 99)
-    pieces = [piece_id(os.urandom(32), b"n" * 32, 0) for _ in range(10_000)]
+    shape = BloomShape.of(20_000, 99)
+    pieces = [piece_id(os.urandom(32), b"n" * 32, 0) for _ in range(40_000)]
     one, two, whole = BloomFilter(shape), BloomFilter(shape), BloomFilter(shape)
     words = words_of(b"".join(each[1:] for each in pieces))
-    one.add(words[: 2000 * WORDS_SIZE])
-    two.add(words[2000 * WORDS_SIZE : 5000 * WORDS_SIZE])
-    whole.add(words[: 5000 * WORDS_SIZE])
+    one.add(words[: 8000 * WORDS_SIZE])
+    two.add(words[8000 * WORDS_SIZE : 20_000 * WORDS_SIZE])
+    whole.add(words[: 20_000 * WORDS_SIZE])
     one.join(two.table)
     assert one.table == whole.table == BloomFilter(shape, whole.table).table
-    assert whole.holds(pieces[:5000]).all()
-    assert 0.05 < whole.holds(pieces[5000:]).mean() < 0.15
-    assert len(whole.table) * 8 / 5000 < 4.9
+    assert whole.holds(pieces[:20_000]).all()
+    assert 0.05 < whole.holds(pieces[20_000:]).mean() < 0.15
+    assert len(whole.table) * 8 / 20_000 < 4.9
 
 
 def test_emptying_passes_over_other_files(plain: KeptStore) -> None:

@@ -51,6 +51,16 @@ def test_bits_are_those_of_the_model(shape: BloomShape) -> None:
         asked.add(words)
 
 
+def test_a_small_filter_takes_no_more_for_known_than_was_asked() -> None:
+    """Two pieces that share all their bits are as rare as the share of false positives says."""
+    mixed = random.Random(7)
+    known, others = ([b"\x02" + mixed.randbytes(31) for _ in range(n)] for n in (12, 1_000_000))
+    filled = BloomFilter(BloomShape.of(len(known), 5, 1e-9))
+    filled.add(words_of(b"".join(each[1:] for each in known)))
+    assert filled.holds(known).all()
+    assert filled.holds(others).sum() == 0
+
+
 @pytest.mark.parametrize("length", [1, 15, 17])
 def test_words_cut_short_are_refused(length: int) -> None:
     """What lost bytes on its way is no result."""

@@ -22,7 +22,9 @@ except ImportError as error:
     raise MissingExtra.of("store", "Garbage collection (numpy)") from error
 
 FALSE_POSITIVES = 0.1
-_SMALLEST = 1024
+_SMALLEST = 1 << 16
+"""Bits of the smallest filter. Two pieces share all their bits once in so many squared, which in a
+small filter would be far more often than the share of false positives that was asked for."""
 _WORDS = np.dtype([("first", "<u8"), ("second", "<u8")])
 _DIGEST = np.dtype([("words", _WORDS), ("rest", f"V{PIECE_ID_SIZE - 1 - _WORDS.itemsize}")])
 """A piece id behind its version."""
