@@ -77,7 +77,7 @@ class Side:
         ``seen`` is called for all that was listed, ``tell`` gets what is no object.
         """
         if self.only is not None:
-            yield from self._named(tell)
+            yield from self._named(span, tell)
             return
         for start in filters.prefixes:
             begin = sort_key(span.after) if span.after else None
@@ -113,8 +113,8 @@ class Side:
         for entry in entries:
             yield entry.path[cut:], entry
 
-    def _named(self, tell: Tell) -> Entries:
-        for path in sorted(self.only or (), key=sort_key):
+    def _named(self, span: KeyRange, tell: Tell) -> Entries:
+        for path in sorted(filter(span.holds, self.only or ()), key=sort_key):
             try:
                 entry = self.service.stat(self.key(path))
             except NotFound:
