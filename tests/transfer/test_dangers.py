@@ -89,6 +89,20 @@ def test_an_object_is_never_moved_onto_itself(
     assert (root / "old" / "a").read_bytes() == b"1"
 
 
+@pytest.mark.parametrize("verb", [copy_tree, move_tree])
+@pytest.mark.parametrize("names", [["a", "old/a"], ["old/old/a", "old/a"]])
+def test_a_named_path_never_goes_onto_another(
+    make_tree: MakeTree, verb: object, names: list[str]
+) -> None:
+    """One tree lies in the other, and what is there is named too: it would be lost, unseen."""
+    files = {"a": b"1", "old/a": b"2", "old/old/a": b"3", "old/old/old/a": b"4"}
+    root = make_tree("x", files)
+    for source, target in ((root, root / "old"), (root / "old", root)):
+        with pytest.raises(IsSameFile, match="another of them"):
+            verb(f"{source}/", f"{target}/", files_from=names)  # type: ignore[operator]
+    assert files_of(root) == files
+
+
 def test_overlaps_in_a_bucket_are_refused(s3: Operator, tree_bucket: S3Server) -> None:
     """By other prefixes, and by another name of the same server."""
     s3.write("x/dir/a", b"1")
