@@ -13,6 +13,7 @@ from calque.operator.paths import collapse
 from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.plan.free_space import Decided
 from calque.transfer.plan.plan import Trees
+from calque.transfer.plan.side import Side
 from calque.transfer.report.rows import kept_row, predicted_row
 from calque.transfer.run.removals.deletes import delete_listed, remove_emptied
 from calque.transfer.run.removals.two_trees import TwoTrees
@@ -96,7 +97,25 @@ class Moves:
 
     def remove_emptied(self) -> None:
         """Remove folders that nothing is left in."""
-        remove_emptied(self._trees.source, self._emptied)
+        shared, source = self._shared, self._trees.source
+        if shared.moved_before and shared.delete_later is None and not shared.stopping.is_set():
+            self._emptied |= self._find_emptied_before()
+        remove_emptied(source, self._emptied)
+
+    def _find_emptied_before(self) -> set[str]:
+        """Folders that an earlier process has emptied, and had no time to remove: they are at the
+        target by what was in them. One that was empty and could not be kept there stays."""
+        trees, found = self._trees, list[str]()
+        if not trees.source.is_local or trees.source.only is not None:
+            return set()
+
+        def note(path: str, kind: str | CalqueError) -> None:
+            if kind == "empty folder" and trees.takes_path(path):
+                found.append(path)
+
+        for _ in trees.source.entries(trees.listed, tell=note):
+            pass
+        return {path.rstrip("/") for path in found if _has_folder(trees.target, path)}
 
     def _refuse_alias(self, source: str, target: str) -> None:
         """Some servers collapse ``//`` or fold cases and unicode forms: two keys, one object."""
@@ -106,6 +125,12 @@ class Moves:
         names = (ours.service.identity(source).name, theirs.service.identity(target).name)
         if _fold(names[0]) == _fold(names[1]):
             raise IsSameFile(f"{source!r} and {target!r} may be one object to the server")
+
+
+def _has_folder(side: Side, folder: str) -> bool:
+    if side.is_local:
+        return side.has_folder(folder)
+    return replace(side, prefix=side.key(folder)).exists()
 
 
 def _fold(key: str) -> str:
