@@ -20,6 +20,7 @@ from calque.transfer.api import (
     remove_tree,
     sync_tree,
 )
+from calque.transfer.model import Row
 from calque.transfer.report.report_file import read_report
 from calque.transfer.request.options import TreeOptions
 from tests.servers.seaweedfs import S3Server
@@ -330,6 +331,38 @@ def test_links_and_sockets_are_counted_and_never_followed_out(
     assert report.totals.of("skipped").objects == 6
     assert report.ok
     assert objects_of(memory) == {"file": b"1", "folder/inner": b"2", "inside": b"1"}
+
+
+@pytest.mark.parametrize("exclude", [[], ["f"]])
+def test_what_the_source_has_and_is_no_file_is_not_deleted(
+    make_tree: MakeTree, exclude: list[str]
+) -> None:
+    """A link that leads nowhere today, out, or to a folder, a pipe: skipped, and the file that was
+    copied when it was one stays. It has one row."""
+    source = make_tree("source", {"f": b"1", "d/g": b"2"})
+    names = ("dangling", "out", "folder", "pipe")
+    for name, leads_to in {"dangling": "x", "out": "/etc/passwd", "folder": "d"}.items():
+        (source / name).symlink_to(leads_to)
+    os.mkfifo(source / "pipe")
+    target = make_tree("target", dict.fromkeys((*names, "f", "gone"), b"old"))
+    for dry_run in (True, False):
+        rows: list[Row] = []
+        report = sync_tree(
+            f"{source}/",
+            target,
+            delete=True,
+            exclude=exclude,
+            delete_excluded=bool(exclude),
+            dry_run=dry_run,
+            on_event=rows.append,
+        )
+        assert report.ok
+        told = {row.path: row.outcome for row in rows}
+        assert len(told) == len(rows)
+        assert {told[name] for name in names} == {"skipped"}
+        assert told["gone"] == "deleted"
+        assert told["f"] == ("deleted" if exclude else "copied")
+    assert files_of(target).items() >= dict.fromkeys(names, b"old").items()
 
 
 def test_names_of_two_unicode_forms_are_two(make_tree: MakeTree) -> None:

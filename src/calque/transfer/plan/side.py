@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -147,6 +148,16 @@ class Side:
     def has_folder(self, path: str) -> bool:
         """Whether a file system has a folder (``name/``); listings show its files alone."""
         return self.is_local and os.path.isdir(self._root + "/" + path)
+
+    def has_other(self, path: str) -> bool:
+        """Whether a file system has something of that name that no listing shows: a link that leads
+        nowhere, a pipe; or a file that has come since."""
+        if not self.is_local:
+            return False
+        try:
+            return not stat.S_ISDIR(os.lstat(self._root + "/" + path).st_mode)
+        except (OSError, ValueError):
+            return False
 
     @property
     def _root(self) -> str:
