@@ -365,6 +365,34 @@ def test_what_the_source_has_and_is_no_file_is_not_deleted(
     assert files_of(target).items() >= dict.fromkeys(names, b"old").items()
 
 
+def test_odd_names_at_the_target_are_nobodys_else(make_tree: MakeTree) -> None:
+    """``d//g`` is not the source's ``d/g``: it is deleted as any that the source lacks."""
+    source, memory = make_tree("source", {"f": b"1", "d/g": b"2"}), Operator.from_uri("memory://o")
+    for path in ("d//g", "./f", "d/../f", "../source/f", "f/"):
+        memory.service.write(path, (b"old",), WriteOptions())
+    assert sync_tree(f"{source}/", memory, delete=True).totals.of("deleted").objects == 5
+    assert objects_of(memory) == {"f": b"1", "d/g": b"2"}
+
+
+def test_names_that_a_server_changes_are_not_moved(s3: Operator) -> None:
+    """``a//b`` and ``a/b`` are one object there, and one would take the place of the other: such
+    names are tried first, and stay. A target that keeps them gets them all."""
+    plain = {"a/b": b"1", "e/f": b"4444"}
+    odd = {"a//b": b"22", "c\\d": b"333", "g/": b"55555", "h/./i": b"6"}
+    memory = Operator.from_uri("memory://odd-names")
+    for path, content in {**plain, **odd}.items():
+        memory.service.write(path, (content,), WriteOptions())
+    report = move_tree(memory, s3)
+    assert {row.path for row in report.problems} == odd.keys()
+    assert all("such a name" in row.why for row in report.problems)
+    assert objects_of(s3) == plain
+    assert {entry.path for entry in memory.list()} == odd.keys()
+    kept = Operator.from_uri("memory://kept-names")
+    assert move_tree(memory, kept).ok
+    assert {entry.path for entry in kept.list()} == odd.keys()
+    assert list(memory.list()) == []
+
+
 def test_names_of_two_unicode_forms_are_two(make_tree: MakeTree) -> None:
     """NFC and NFD stay apart."""
     names = {"caf\u00e9": b"nfc", "cafe\u0301": b"nfd"}

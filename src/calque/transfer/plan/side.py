@@ -152,8 +152,8 @@ class Side:
     def has_other(self, path: str) -> bool:
         """Whether a file system has something of that name that no listing shows: a link that leads
         nowhere, a pipe; or a file that has come since."""
-        if not self.is_local:
-            return False
+        if not self.is_local or not {"", ".", ".."}.isdisjoint(path.split("/")):
+            return False  # or it would be that of another name
         try:
             return not stat.S_ISDIR(os.lstat(self._root + "/" + path).st_mode)
         except (OSError, ValueError):

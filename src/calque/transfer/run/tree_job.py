@@ -35,7 +35,7 @@ from calque.transfer.run.other_entries import OtherEntries
 from calque.transfer.run.range_progress import Frontier
 from calque.transfer.run.ranges import RangePool
 from calque.transfer.run.removals.clearing import Clearing
-from calque.transfer.run.removals.moves import Moves, prove
+from calque.transfer.run.removals.moves import Moves
 from calque.transfer.run.removals.two_trees import look_prefix
 from calque.transfer.run.run_context import Cluster, Shared
 from calque.transfer.run.work_queue import WorkQueue
@@ -268,7 +268,7 @@ class TreeJob:
         if pair.source is None and self._tell_moved(pair.path, frontier):
             return
         if self._shared.moves and decision is not None:
-            decision = prove(decision)
+            decision = self._moves.decide(decision)
         if pair.source is not None and decision is not None:
             self._shared.progress.add_listed()
             self._shared.collector.note_listed(pair.source.size)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from calque import faults
-from calque.errors import CalqueError, IsSameFile
+from calque.errors import CalqueError, InvalidInput, IsSameFile
 from calque.operator.paths import collapse
 from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.plan.free_space import Decided
@@ -16,6 +16,7 @@ from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
 from calque.transfer.report.rows import kept_row, predicted_row
 from calque.transfer.run.removals.deletes import delete_listed, remove_emptied
+from calque.transfer.run.removals.odd_names import OddNames
 from calque.transfer.run.removals.two_trees import TwoTrees
 from calque.transfer.run.removals.unreported_acts import find_moved
 from calque.transfer.run.run_context import Shared
@@ -44,6 +45,7 @@ class Moves:
         self._lock = threading.Lock()
         self._emptied: set[str] = set()
         self._two_trees = TwoTrees(trees.source, trees.target)
+        self._odd_names = OddNames(trees.source, trees.target)
 
     def delete(self, path: str, source: Metadata, row: Row) -> Row:
         """Delete a source whose copy has this row; where it cannot be, the row says why."""
@@ -61,6 +63,16 @@ class Moves:
             return replace(row, outcome="failed", error=type(error).__name__, why=why, route=None)
         self.note_gone(path)
         return row
+
+    def decide(self, decision: Decision) -> Decision:
+        """What becomes of an object that is moved: not copied alone, but for its source to go."""
+        decision = prove(decision)
+        if decision.step not in ("copy", "keep") or self._shared.options.dry_run:
+            return decision
+        why = self._odd_names.objection(decision)
+        if not why:
+            return decision
+        return replace(decision, step="refuse", rule="unfit", why=why, error=InvalidInput(why))
 
     def announce(self, page: Sequence[Decided], span: KeyRange) -> None:
         """A source that was moved is in no listing: whoever resumes knows it by this alone."""
