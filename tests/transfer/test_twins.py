@@ -108,7 +108,7 @@ def test_a_stop_at_an_error(twins: Twins, make_tree: MakeTree, tmp_path: Path) -
     report = api.copy_tree(f"{source}/", tmp_path / "to", on_error="stop", on_event=rows.append)
     assert [row.path for row in report.problems] == ["d0/000"]
     assert (bool(report.error), report.stopped) == (True, False)
-    assert len(rows) < len(files)
+    assert len(rows) == 39, "two pages, all of the task that met it; one pair is in the way"
     assert api.copy_tree(f"{source}/", tmp_path / "to", on_event=rows.append).resumed
     assert sorted(row.path for row in rows) == sorted(files)
 
