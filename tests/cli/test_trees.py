@@ -433,6 +433,26 @@ def test_names_from_a_file_and_from_a_report(calque: Calque, site: Path, folder:
     assert set(tree(folder / "t")) == {"index.html", "none"}
 
 
+def test_a_report_of_several_sources_is_begun_from(
+    calque: Calque, site: Path, folder: Path
+) -> None:
+    """Each path is of the one source whose name it begins with, or of one that keeps no name."""
+    names = ("css/a.css", "index.html")
+    for name in names:
+        (folder / "t" / name / "in the way").mkdir(parents=True)
+    command = ("cp", "-r", "site/css", "site/img/", "site/index.html", "t")
+    assert calque(*command, "--report", "r.jsonl").returncode == 3
+    for name in names:
+        (folder / "t" / name / "in the way").rmdir()
+        (folder / "t" / name).rmdir()
+    done = calque(*command, "--from-report", "r.jsonl", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["totals"]["copied"]["objects"] == len(names)
+    done = calque(*command, "--from-report", "r.jsonl", "--only", "copied", "--json")
+    assert json.loads(done.stdout)["totals"]["up_to_date"]["objects"] == 1
+    assert set(tree(folder / "t")) == {*names, "c d.png"}
+
+
 def test_a_state_folder_that_cannot_be_written(
     calque: Calque, site: Path, folder: Path, environment: dict[str, str]
 ) -> None:

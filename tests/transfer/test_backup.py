@@ -54,6 +54,20 @@ def test_objects_are_kept_inside_their_service(
     assert objects_of(s3) == {**{f"t/{path}": each for path, each in NEW.items()}, **kept}
 
 
+def test_a_file_is_kept_by_the_name_that_it_has_at_the_target(
+    make_tree: MakeTree, tmp_path: Path
+) -> None:
+    """Where names fall together one has another there: by its own it would take the place of that
+    which the first is kept by."""
+    source, target = make_tree("source", {"A": b"1", "a": b"2"}), tmp_path / "target"
+    chosen = {"fold_case": True, "on_collision": "rename", "compare": "always"}
+    assert sync_tree(f"{source}/", target, **chosen).ok  # type: ignore[arg-type]
+    old = files_of(target)
+    make_tree("source", {"A": b"new", "a": b"other"})
+    assert sync_tree(f"{source}/", target, backup_to=f"{tmp_path}/kept/", **chosen).ok  # type: ignore[arg-type]
+    assert files_of(tmp_path / "kept") == old
+
+
 def test_what_cannot_be_kept_stays(make_tree: MakeTree, tmp_path: Path) -> None:
     """A backup that fails: nothing is overwritten, nothing deleted, each is told."""
     source, target = make_tree("source", NEW), make_tree("target", OLD)

@@ -111,6 +111,33 @@ def test_one_failure_does_not_keep_the_others_back(make_tree: MakeTree) -> None:
         assert bool(report.error) == (policy == "stop")
 
 
+def test_a_stop_at_an_error_is_one_at_any_error(make_tree: MakeTree) -> None:
+    """A name that cannot be at the target, a delete that is refused: nothing more is begun."""
+    memory = Operator.from_uri("memory://any-error")
+    for key in ("a", "a/b", *(f"c{number:03}" for number in range(50))):
+        memory.write(key, b"1")
+    target = make_tree("target", {})
+    report = copy_tree(memory, target, concurrent=1, on_error="stop", journal=False)
+    assert [row.path for row in report.problems] == ["a/b"]
+    assert report.totals.of("copied").objects < 50
+    assert report.error
+    dry = copy_tree(memory, target, on_error="stop", dry_run=True)
+    assert dry.totals.of("copied").objects + dry.totals.of("up to date").objects == 51
+    source = make_tree("source", {"f": b"1"})
+    refuse = FaultInjection(Fault(verb="delete", times=99, error=InvalidInput("refused")))
+    report = sync_tree(
+        f"{source}/",
+        memory.layer(refuse),
+        delete=True,
+        max_delete="100%",
+        concurrent=1,
+        on_error="stop",
+        journal=False,
+    )
+    assert len(report.problems) == 1
+    assert (report.exit_code, bool(report.error)) == (3, True)
+
+
 def test_a_disk_that_fills_up_stops_the_run(make_tree: MakeTree) -> None:
     """What was copied is told, nothing more is begun, and it is no stop by hand."""
     source = make_tree("source", {f"{number:03}": b"x" for number in range(50)})

@@ -20,6 +20,7 @@ from calque.transfer.api import (
     remove_tree,
     sync_tree,
 )
+from calque.transfer.model import Row
 from calque.transfer.report.report_file import read_report
 from calque.transfer.request.options import TreeOptions
 from tests.servers.seaweedfs import S3Server
@@ -87,6 +88,20 @@ def test_an_object_is_never_moved_onto_itself(
     report = verb(f"{root}/a*", f"{root}/old/")  # type: ignore[operator]
     assert report.ok
     assert (root / "old" / "a").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("verb", [copy_tree, move_tree])
+@pytest.mark.parametrize("names", [["a", "old/a"], ["old/old/a", "old/a"]])
+def test_a_named_path_never_goes_onto_another(
+    make_tree: MakeTree, verb: object, names: list[str]
+) -> None:
+    """One tree lies in the other, and what is there is named too: it would be lost, unseen."""
+    files = {"a": b"1", "old/a": b"2", "old/old/a": b"3", "old/old/old/a": b"4"}
+    root = make_tree("x", files)
+    for source, target in ((root, root / "old"), (root / "old", root)):
+        with pytest.raises(IsSameFile, match="another of them"):
+            verb(f"{source}/", f"{target}/", files_from=names)  # type: ignore[operator]
+    assert files_of(root) == files
 
 
 def test_overlaps_in_a_bucket_are_refused(s3: Operator, tree_bucket: S3Server) -> None:
@@ -316,6 +331,66 @@ def test_links_and_sockets_are_counted_and_never_followed_out(
     assert report.totals.of("skipped").objects == 6
     assert report.ok
     assert objects_of(memory) == {"file": b"1", "folder/inner": b"2", "inside": b"1"}
+
+
+@pytest.mark.parametrize("exclude", [[], ["f"]])
+def test_what_the_source_has_and_is_no_file_is_not_deleted(
+    make_tree: MakeTree, exclude: list[str]
+) -> None:
+    """A link that leads nowhere today, out, or to a folder, a pipe: skipped, and the file that was
+    copied when it was one stays. It has one row."""
+    source = make_tree("source", {"f": b"1", "d/g": b"2"})
+    names = ("dangling", "out", "folder", "pipe")
+    for name, leads_to in {"dangling": "x", "out": "/etc/passwd", "folder": "d"}.items():
+        (source / name).symlink_to(leads_to)
+    os.mkfifo(source / "pipe")
+    target = make_tree("target", dict.fromkeys((*names, "f", "gone"), b"old"))
+    for dry_run in (True, False):
+        rows: list[Row] = []
+        report = sync_tree(
+            f"{source}/",
+            target,
+            delete=True,
+            exclude=exclude,
+            delete_excluded=bool(exclude),
+            dry_run=dry_run,
+            on_event=rows.append,
+        )
+        assert report.ok
+        told = {row.path: row.outcome for row in rows}
+        assert len(told) == len(rows)
+        assert {told[name] for name in names} == {"skipped"}
+        assert told["gone"] == "deleted"
+        assert told["f"] == ("deleted" if exclude else "copied")
+    assert files_of(target).items() >= dict.fromkeys(names, b"old").items()
+
+
+def test_odd_names_at_the_target_are_nobodys_else(make_tree: MakeTree) -> None:
+    """``d//g`` is not the source's ``d/g``: it is deleted as any that the source lacks."""
+    source, memory = make_tree("source", {"f": b"1", "d/g": b"2"}), Operator.from_uri("memory://o")
+    for path in ("d//g", "./f", "d/../f", "../source/f", "f/"):
+        memory.service.write(path, (b"old",), WriteOptions())
+    assert sync_tree(f"{source}/", memory, delete=True).totals.of("deleted").objects == 5
+    assert objects_of(memory) == {"f": b"1", "d/g": b"2"}
+
+
+def test_names_that_a_server_changes_are_not_moved(s3: Operator) -> None:
+    """``a//b`` and ``a/b`` are one object there, and one would take the place of the other: such
+    names are tried first, and stay. A target that keeps them gets them all."""
+    plain = {"a/b": b"1", "e/f": b"4444"}
+    odd = {"a//b": b"22", "c\\d": b"333", "g/": b"55555", "h/./i": b"6"}
+    memory = Operator.from_uri("memory://odd-names")
+    for path, content in {**plain, **odd}.items():
+        memory.service.write(path, (content,), WriteOptions())
+    report = move_tree(memory, s3)
+    assert {row.path for row in report.problems} == odd.keys()
+    assert all("such a name" in row.why for row in report.problems)
+    assert objects_of(s3) == plain
+    assert {entry.path for entry in memory.list()} == odd.keys()
+    kept = Operator.from_uri("memory://kept-names")
+    assert move_tree(memory, kept).ok
+    assert {entry.path for entry in kept.list()} == odd.keys()
+    assert list(memory.list()) == []
 
 
 def test_names_of_two_unicode_forms_are_two(make_tree: MakeTree) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,35 @@ def test_never_across_a_filter(make_tree: MakeTree, s3: Operator) -> None:
     )
     assert rows_of(rows) == {"x": ("copied", "new", "through the client")}
     assert objects_of(s3) == {"x": BIG, "kept/old": BIG}
+
+
+def test_never_across_a_limit(make_tree: MakeTree) -> None:
+    """Nor what is left out by its age."""
+    source, target = make_tree("source", {"x": BIG}), make_tree("target", {"old": BIG})
+    os.utime(target / "old", (10**9, 10**9))
+    rows: list[Row] = []
+    sync_tree(
+        f"{source}/",
+        target,
+        delete=True,
+        track_renames=True,
+        newer_than=datetime(2002, 1, 1, tzinfo=UTC),
+        on_event=rows.append,
+    )
+    assert rows_of(rows) == {"x": ("copied", "new", "through the client")}
+    assert files_of(target) == {"x": BIG, "old": BIG}
+
+
+def test_each_is_taken_once(make_tree: MakeTree) -> None:
+    """Two new ones with the bytes of one that goes: the first is that one, the second is new."""
+    source, target = make_tree("source", {"x": BIG, "y": BIG}), make_tree("target", {"old": BIG})
+    rows: list[Row] = []
+    sync_tree(f"{source}/", target, delete=True, track_renames=True, on_event=rows.append)
+    assert {row.path: row.rule for row in rows if row.outcome == "copied"} == {
+        "x": "renamed",
+        "y": "new",
+    }
+    assert files_of(target) == {"x": BIG, "y": BIG}
 
 
 def test_same_size_is_not_enough(make_tree: MakeTree, s3: Operator) -> None:

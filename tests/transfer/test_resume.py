@@ -115,7 +115,9 @@ def test_killed_while_deleting(tmp_path: Path) -> None:
     """A sync that died among its deletes ends with a target like the source, each told once."""
     source, target = tmp_path / "source", tmp_path / "target"
     wanted = fill(source, 40)
-    there = fill(target, 90)
+    there = {**fill(target, 90), "all/of/it": b"1"}
+    (target / "all/of").mkdir(parents=True)
+    (target / "all/of/it").write_bytes(b"1")
     report = tmp_path / "report.jsonl"
     child = Child(
         tmp_path / "state",
@@ -126,9 +128,10 @@ def test_killed_while_deleting(tmp_path: Path) -> None:
         delete=True,
         max_delete="100%",
     )
-    assert child.run("tree.deleted@20:kill").returncode == -signal.SIGKILL
+    assert child.run("tree.deleted@50:kill").returncode == -signal.SIGKILL
     assert child.finish()["no_deletes"] == ""
     assert tree_of(target) == wanted
+    assert not (target / "all").exists(), "a folder that the killed process has emptied"
     assert sorted(row.path for row in read_report(report)) == sorted({*there, *wanted})
 
 
@@ -143,7 +146,7 @@ def test_killed_while_moving(tmp_path: Path) -> None:
         assert child.run(f"{step}:kill").returncode == -signal.SIGKILL
         assert tree_of(source) | tree_of(target) == wanted
     child.finish()
-    assert files(source) == []
+    assert list(source.iterdir()) == []
     assert tree_of(target) == wanted
     assert sorted(row.path for row in read_report(report)) == sorted(wanted)
 

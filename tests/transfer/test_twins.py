@@ -99,6 +99,20 @@ def test_files(twins: Twins, make_tree: MakeTree, tmp_path: Path, verb: object) 
         assert files_of(source) == files
 
 
+def test_a_stop_at_an_error(twins: Twins, make_tree: MakeTree, tmp_path: Path) -> None:
+    """No further task is begun; those under way end, and nothing has two rows, then or later."""
+    files = {f"d{number % 5}/{number:03}": b"x" for number in range(120)}
+    source = make_tree("source", files)
+    make_tree("to/d0/000", {"in": b"the way"})
+    rows: list[Row] = []
+    report = api.copy_tree(f"{source}/", tmp_path / "to", on_error="stop", on_event=rows.append)
+    assert [row.path for row in report.problems] == ["d0/000"]
+    assert (bool(report.error), report.stopped) == (True, False)
+    assert len(rows) == 39, "two pages, all of the task that met it; one pair is in the way"
+    assert api.copy_tree(f"{source}/", tmp_path / "to", on_event=rows.append).resumed
+    assert sorted(row.path for row in rows) == sorted(files)
+
+
 def test_a_move_between_servers(twins: Twins, s3: Operator, tree_bucket: S3Server) -> None:
     """Several sources, which rows tell apart: all is moved, each told once."""
     for number in range(30):

@@ -263,6 +263,7 @@ def sheet_of_tree(
         journal=journal,
         globs=not no_glob,
         files_from=names_from(files_from, null, from_report, only),
+        as_reported=from_report is not None,
     )
     return options, report
 

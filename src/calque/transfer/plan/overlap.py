@@ -66,10 +66,13 @@ def refuse_overlap(
 
     An exclude that takes all of the inner tree out of the outer one keeps them apart; not so where
     the target is cleared of what is excluded (``clears``). So do paths that are named one by one,
-    unless each would go onto itself.
+    unless one would go onto itself or onto another of them.
     """
     inner = _inner(source, target)
-    if inner is None or (inner and source.only is not None):
+    if inner is None:
+        return
+    if inner and source.only is not None:
+        _refuse_onto_another(source.only, inner)
         return
     if inner and not clears and any(each is not None and each.prunes(inner) for each in filters):
         return
@@ -82,6 +85,16 @@ def refuse_overlap(
         f"{source.location()} and {target.location()} overlap: one lies in the other, at {inner}",
         hint=f"Nothing was done. With --exclude '/{inner}' that part is left out.",
     )
+
+
+def _refuse_onto_another(named: Sequence[str], inner: str) -> None:
+    """Whichever of both trees is the inner one, a path of it goes by ``inner`` in the outer one."""
+    met = next(iter({inner + path for path in named}.intersection(named)), None)
+    if met is not None:
+        raise IsSameFile(
+            f"of the paths that are named {met!r} lies where another of them goes to",
+            hint="Nothing was done. Name them in two runs.",
+        )
 
 
 def _inner(source: Side, target: Side) -> str | None:

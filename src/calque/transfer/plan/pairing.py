@@ -12,6 +12,7 @@ from calque.transfer.plan.places import (
     as_folder,
     as_object,
     below,
+    kept_name,
     missing,
     open_source,
     refuse_link,
@@ -115,12 +116,14 @@ def pair_again(
 def _trees(
     origin: Origin, target: Side, request: TreeRequest, several: bool, backup: Side | None
 ) -> Trees:
-    only = request.options.files_from
+    only = _paths_of(origin, request)
     links = request.options.links != "follow"
     source, into = (
         replace(side, links=links) for side in (origin.side, below(target, origin.name))
     )
     if origin.single:
+        left_out = request.options.as_reported and only is not None and origin.single not in only
+        source = replace(source, only=()) if left_out else source
         into = replace(into, only=source.only)
     elif only is not None:
         source, into = replace(source, only=only), replace(into, only=only)
@@ -128,6 +131,21 @@ def _trees(
     named = bool(origin.name)
     kept = None if backup is None else below(backup, origin.name)
     return Trees(source, into, request.options.filters, origin.chosen, kept, named, label)
+
+
+def _paths_of(origin: Origin, request: TreeRequest) -> tuple[str, ...] | None:
+    """The paths that were named of one source. A report of several tells them apart by a name at
+    their beginning, or, of a source that keeps none, by the lack of one."""
+    only = request.options.files_from
+    if only is None or not request.options.as_reported or len(request.sources) == 1:
+        return only
+    if origin.name:
+        cut = len(origin.name)
+        return tuple(path[cut:] for path in only if path.startswith(origin.name))
+    if origin.single:
+        return only
+    names = {name for name in map(kept_name, request.sources) if name}
+    return tuple(path for path in only if path.partition("/")[0] not in names)
 
 
 def _settle(origin: Origin) -> Origin | None:

@@ -157,6 +157,11 @@ def _split_name(text: str) -> tuple[str, str]:
     return text[: len(text) - len(name)], name
 
 
+def kept_name(given: Given) -> str:
+    """The name that a source keeps at the target if it is a folder; empty where it keeps none."""
+    return "" if isinstance(given, HasService) else _split_name(text_of(given))[1]
+
+
 def _glob_at(text: str) -> int | None:
     """Where the first name with a sign of a pattern begins; None where there is none."""
     scheme = scheme_of(text)

@@ -154,6 +154,8 @@ class Plan:
                     return None  # it belongs to the path that it was given to
                 if is_marker(target) and trees.source.has_folder(pair.path):
                     return None  # it stands for a folder that is there
+                if trees.filters.takes_path(pair.path) and trees.source.has_other(pair.path):
+                    return None  # skipped, and told as such: a link may lead somewhere tomorrow
                 return Decision(pair, "delete", "only at the target")
             if not is_taken:
                 self.seen.filtered += 1

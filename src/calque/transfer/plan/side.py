@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ class Side:
         ``seen`` is called for all that was listed, ``tell`` gets what is no object.
         """
         if self.only is not None:
-            yield from self._named(tell)
+            yield from self._named(span, tell)
             return
         for start in filters.prefixes:
             begin = sort_key(span.after) if span.after else None
@@ -113,8 +114,8 @@ class Side:
         for entry in entries:
             yield entry.path[cut:], entry
 
-    def _named(self, tell: Tell) -> Entries:
-        for path in sorted(self.only or (), key=sort_key):
+    def _named(self, span: KeyRange, tell: Tell) -> Entries:
+        for path in sorted(filter(span.holds, self.only or ()), key=sort_key):
             try:
                 entry = self.service.stat(self.key(path))
             except NotFound:
@@ -147,6 +148,16 @@ class Side:
     def has_folder(self, path: str) -> bool:
         """Whether a file system has a folder (``name/``); listings show its files alone."""
         return self.is_local and os.path.isdir(self._root + "/" + path)
+
+    def has_other(self, path: str) -> bool:
+        """Whether a file system has something of that name that no listing shows: a link that leads
+        nowhere, a pipe; or a file that has come since."""
+        if not self.is_local or not {"", ".", ".."}.isdisjoint(path.split("/")):
+            return False  # or it would be that of another name
+        try:
+            return not stat.S_ISDIR(os.lstat(self._root + "/" + path).st_mode)
+        except (OSError, ValueError):
+            return False
 
     @property
     def _root(self) -> str:

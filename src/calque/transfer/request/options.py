@@ -133,6 +133,8 @@ class TreeOptions:
     """Keep empty folders of a file system as markers (``name/``) in an object service."""
     files_from: tuple[str, ...] | None = None
     """Only these paths below the source; nothing else is listed."""
+    as_reported: bool = False
+    """They are those of a report: of several sources each begins with the name of its own."""
     spark: object = None
     """A master's URL or a session: ranges are copied there, not by threads of this process."""
     split_over: int = SPLIT_OVER
@@ -223,4 +225,5 @@ class TreeOptions:
             "filters": self.filters.to_json(),
             "max_delete": str(self.max_delete) if self.max_delete.asked else None,
             "files_from": None if self.files_from is None else list(self.files_from),
+            **({"as_reported": True} if self.as_reported else {}),
         }

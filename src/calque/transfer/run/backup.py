@@ -31,7 +31,7 @@ class Backup:
         """Keep an object that is about to be overwritten by its source."""
         assert pair.target is not None
         if not self._is_ours(pair):
-            self.keep(pair.path, pair.target)
+            self.keep(pair.target_path, pair.target)
 
     def _is_ours(self, pair: Pair) -> bool:
         """Whether the target is what an earlier process of the run has made of the source.
@@ -40,7 +40,7 @@ class Backup:
         """
         if self._resumed is None or pair.source is None or pair.target is None:
             return False
-        kept = replace(pair.target, path=self._folder.key(pair.path))
+        kept = replace(pair.target, path=self._folder.key(pair.target_path))
         try:
             stat_again(self._folder.service, kept)
         except NotFound:

@@ -237,10 +237,12 @@ def sees(path: str, item: int, attempt: str) -> bool:
 def run_span(task: SpanTask, attempt: str) -> SpanResult:
     """Runs in an executor: list a range, copy up to some pages of it, tell what is left."""
     request = TreeRequest.from_json(task.request)
-    # Deletes are the driver's, when all has ended well; so is the journal.
+    # Deletes are the driver's, when all has ended well; so are the journal, and the decision to
+    # begin nothing more: a task that ended midway would be done again, with a second row for each.
     options = replace(
         request.options,
         concurrent=task.concurrent,
+        on_error="continue",
         delete=False,
         delete_all=False,
         delete_excluded=False,

@@ -130,3 +130,6 @@ class Elsewhere:
         self._shared.collector.add(row)
         if self._shared.journal is not None:
             self._shared.journal.settle(row)
+        if self._shared.gives_up_at(row):
+            self._shared.gave_up.set()
+            self._shared.stopping.set()

@@ -13,7 +13,7 @@ from calque.errors import CalqueError
 from calque.transfer.model import Decision, KeyRange, Pair
 from calque.transfer.plan.free_space import Decided, FreeSpace
 from calque.transfer.plan.plan import Plan
-from calque.transfer.run.other_entries import OtherEntries
+from calque.transfer.run.other_entries import OtherEntries, Waiting
 from calque.transfer.run.range_progress import Frontier, NoRange
 from calque.transfer.run.ranges import OpenRange, RangePool
 
@@ -79,12 +79,15 @@ class Lister:
             return
         trees = self._plan.trees
         source, target = (replace(side, only=tuple(paths)) for side in (trees.source, trees.target))
+        frontier = Frontier(NoRange(), self._journal)
+        others = self._others.wait(frontier)
         plan = replace(
-            self._plan, trees=replace(trees, source=source, target=target), tell=self._others.tell
+            self._plan, trees=replace(trees, source=source, target=target), tell=others.add
         )
-        decide, frontier = plan.decider(), Frontier(NoRange(), self._journal)
+        decide = plan.decider()
         for pair in plan.pairs():
             self._act(pair, decide(pair), frontier)
+        others.tell_up_to(None)
 
     def list_range(self, span: OpenRange) -> None:
         """List a range to its end, or to where it ends now that others have taken the rest."""
@@ -98,16 +101,14 @@ class Lister:
 
     def _list_pages(self, span: OpenRange) -> None:
         frontier = Frontier(span, self._journal)
-        others = self._others.wait()
+        others = self._others.wait(frontier)
         plan = replace(self._plan, tell=others.add)
         decide = plan.decider()
         for page in _pages(plan.pairs(span.span)):
             faults.point("tree.listed")
             before = span.after
             mine = span.claim([pair.path for pair in page])
-            self._act_on(decide, page[:mine], frontier, before)
-            if mine == len(page):
-                others.tell_up_to(page[-1].path)
+            self._act_on(decide, page[:mine], frontier, before, others)
             pages = self._count_page(page)
             if mine < len(page) or self._stopping.is_set():
                 break
@@ -142,6 +143,7 @@ class Lister:
         pairs: Iterable[Pair],
         frontier: Frontier,
         before: str,
+        others: Waiting,
     ) -> None:
         # Also those that are left out are decided: a plan counts what it sees.
         all_decided = ((pair, decide(pair)) for pair in pairs)
@@ -154,6 +156,7 @@ class Lister:
             self._announce(page, KeyRange(before, page[-1][0].path))
             decided = iter(page)
         for pair, decision in decided:
+            others.tell_up_to(pair.path)
             self._act(pair, decision, frontier)
 
 

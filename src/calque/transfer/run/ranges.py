@@ -180,9 +180,8 @@ class RangePool:
     def seal(self, mine: OpenRange) -> str | None:
         """See :meth:`OpenRange.seal`."""
         with self._changed:
-            end, mine.up_to = mine.up_to, mine.after or mine.up_to
             mine.is_listed = True
-            return end
+            return mine.up_to
 
     def mark_done(self, mine: OpenRange, path: str) -> None:
         """See :meth:`OpenRange.mark_done`."""
@@ -213,7 +212,7 @@ class RangePool:
             return False
         best, most = None, 0.0
         for each in self._open.values():
-            if each._unseen >= _UNSEEN or not each._first:
+            if each.is_listed or each._unseen >= _UNSEEN or not each._first:
                 continue
             border = find_border(self._seen, each._first, each.after, each.up_to)
             if border is not None and border.pages_left > most:

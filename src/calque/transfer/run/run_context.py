@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from calque.errors import CalqueError
+from calque.errors import CalqueError, ResourceExhausted
 from calque.operator.checkpoint import Checkpoint
 from calque.operator.layers import ConcurrencyLimit
 from calque.transfer.model import Decision, KeyRange, Row
@@ -45,6 +45,13 @@ class Shared:
 
     hand_over: Callable[[Decision], None] | None = None
     """Where huge objects are not copied but told to whoever splits them."""
+
+    def gives_up_at(self, row: Row) -> bool:
+        """Whether nothing more is to be begun: at an error, where that was asked for, or because
+        nothing more has room. A dry run tells of all that would fail."""
+        if not row.is_problem or self.options.dry_run:
+            return False
+        return self.options.on_error == "stop" or row.error == ResourceExhausted.__name__
 
 
 class RangeResult(Protocol):

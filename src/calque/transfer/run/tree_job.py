@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from calque import faults, tracing
-from calque.errors import Aborted, AlreadyExists, InvalidInput, ResourceExhausted
+from calque.errors import Aborted, AlreadyExists, InvalidInput
 from calque.transfer.model import EVERYTHING, Decision, KeyRange, Pair, Row
 from calque.transfer.plan.collisions import Collisions
 from calque.transfer.plan.copied_before import Remembered
@@ -35,7 +35,7 @@ from calque.transfer.run.other_entries import OtherEntries
 from calque.transfer.run.range_progress import Frontier
 from calque.transfer.run.ranges import RangePool
 from calque.transfer.run.removals.clearing import Clearing
-from calque.transfer.run.removals.moves import Moves, prove
+from calque.transfer.run.removals.moves import Moves
 from calque.transfer.run.removals.two_trees import look_prefix
 from calque.transfer.run.run_context import Cluster, Shared
 from calque.transfer.run.work_queue import WorkQueue
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from calque.transfer.jobs.journal import Journal
 
 _LISTERS = 8
-_FULL = ResourceExhausted.__name__
 _AHEAD = 2000
 """Objects that are decided before a worker takes them."""
 
@@ -179,9 +178,6 @@ class TreeJob:
             self._shared.progress.add_ended()
             if self._journal is not None:
                 self._journal.end_copy(self._number, decision.path, row)
-            if row.is_problem and self._options.on_error == "stop":
-                self._shared.gave_up.set()
-                self.stop()
 
         self._shared.progress.add_copy(decision.size)
         spread = partial(cluster.copy_parts, self._number)
@@ -272,7 +268,7 @@ class TreeJob:
         if pair.source is None and self._tell_moved(pair.path, frontier):
             return
         if self._shared.moves and decision is not None:
-            decision = prove(decision)
+            decision = self._moves.decide(decision)
         if pair.source is not None and decision is not None:
             self._shared.progress.add_listed()
             self._shared.collector.note_listed(pair.source.size)
@@ -346,9 +342,6 @@ class TreeJob:
                 frontier.end(decision.path, row)
             else:
                 apart.end_copy(self._number, decision.path, row)
-            if row.is_problem and (self._options.on_error == "stop" or row.error == _FULL):
-                self._shared.gave_up.set()
-                self.stop()
 
         self._carrier.carry(decision, done)
 
@@ -386,6 +379,9 @@ class TreeJob:
     def _add(self, row: Row) -> Row:
         told = row.under(self._trees.label)
         self._shared.collector.add(told)
+        if self._shared.gives_up_at(told):
+            self._shared.gave_up.set()
+            self.stop()
         return told
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import os
 import pickle
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -142,7 +142,6 @@ def delete_all(
         at_once = 0  # each is kept first, and one that cannot be kept stays
     together = at_once or 1
     most = max(_TOGETHER, together * concurrent)
-    folders: set[str] = set()
     with ThreadPoolExecutor(
         concurrent, thread_name_prefix="calque-delete", initializer=tracing.enter_here()
     ) as pool:
@@ -152,12 +151,14 @@ def delete_all(
             ]
             work = partial(_delete_batch, service, backup, stopped=stopped)
             with rows.announce(several):
+                gone: list[str] = []
                 for row in chain.from_iterable(pool.map(work, batches)):
                     faults.point("tree.deleted")
                     rows.tell(row)
-                    if row.outcome == "deleted" and "/" in row.path:
-                        folders.add(row.path.rpartition("/")[0])
-    remove_emptied(side, folders)
+                    if row.outcome == "deleted":
+                        gone.append(row.path)
+                # Before they are forgotten: whoever resumes knows no other that were not empty.
+                remove_emptied(side, folders_of(gone))
 
 
 def _delete_batch(
@@ -213,6 +214,11 @@ def _entry(decision: Decision) -> Metadata:
     entry = decision.pair.target
     assert entry is not None
     return entry
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """Those that paths lie in, below the root of their tree."""
+    return {path.rpartition("/")[0] for path in paths if "/" in path}
 
 
 def remove_emptied(side: Side, folders: set[str]) -> None:

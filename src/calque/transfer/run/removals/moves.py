@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from calque import faults
-from calque.errors import CalqueError, IsSameFile
+from calque.errors import CalqueError, InvalidInput, IsSameFile
 from calque.operator.paths import collapse
 from calque.transfer.model import Decision, KeyRange, Row
 from calque.transfer.plan.free_space import Decided
 from calque.transfer.plan.plan import Trees
+from calque.transfer.plan.side import Side
 from calque.transfer.report.rows import kept_row, predicted_row
 from calque.transfer.run.removals.deletes import delete_listed, remove_emptied
+from calque.transfer.run.removals.odd_names import OddNames
 from calque.transfer.run.removals.two_trees import TwoTrees
 from calque.transfer.run.removals.unreported_acts import find_moved
 from calque.transfer.run.run_context import Shared
@@ -43,6 +45,7 @@ class Moves:
         self._lock = threading.Lock()
         self._emptied: set[str] = set()
         self._two_trees = TwoTrees(trees.source, trees.target)
+        self._odd_names = OddNames(trees.source, trees.target)
 
     def delete(self, path: str, source: Metadata, row: Row) -> Row:
         """Delete a source whose copy has this row; where it cannot be, the row says why."""
@@ -60,6 +63,16 @@ class Moves:
             return replace(row, outcome="failed", error=type(error).__name__, why=why, route=None)
         self.note_gone(path)
         return row
+
+    def decide(self, decision: Decision) -> Decision:
+        """What becomes of an object that is moved: not copied alone, but for its source to go."""
+        decision = prove(decision)
+        if decision.step not in ("copy", "keep") or self._shared.options.dry_run:
+            return decision
+        why = self._odd_names.objection(decision)
+        if not why:
+            return decision
+        return replace(decision, step="refuse", rule="unfit", why=why, error=InvalidInput(why))
 
     def announce(self, page: Sequence[Decided], span: KeyRange) -> None:
         """A source that was moved is in no listing: whoever resumes knows it by this alone."""
@@ -96,7 +109,25 @@ class Moves:
 
     def remove_emptied(self) -> None:
         """Remove folders that nothing is left in."""
-        remove_emptied(self._trees.source, self._emptied)
+        shared, source = self._shared, self._trees.source
+        if shared.moved_before and shared.delete_later is None and not shared.stopping.is_set():
+            self._emptied |= self._find_emptied_before()
+        remove_emptied(source, self._emptied)
+
+    def _find_emptied_before(self) -> set[str]:
+        """Folders that an earlier process has emptied, and had no time to remove: they are at the
+        target by what was in them. One that was empty and could not be kept there stays."""
+        trees, found = self._trees, list[str]()
+        if not trees.source.is_local or trees.source.only is not None:
+            return set()
+
+        def note(path: str, kind: str | CalqueError) -> None:
+            if kind == "empty folder" and trees.takes_path(path):
+                found.append(path)
+
+        for _ in trees.source.entries(trees.listed, tell=note):
+            pass
+        return {path.rstrip("/") for path in found if _has_folder(trees.target, path)}
 
     def _refuse_alias(self, source: str, target: str) -> None:
         """Some servers collapse ``//`` or fold cases and unicode forms: two keys, one object."""
@@ -106,6 +137,12 @@ class Moves:
         names = (ours.service.identity(source).name, theirs.service.identity(target).name)
         if _fold(names[0]) == _fold(names[1]):
             raise IsSameFile(f"{source!r} and {target!r} may be one object to the server")
+
+
+def _has_folder(side: Side, folder: str) -> bool:
+    if side.is_local:
+        return side.has_folder(folder)
+    return replace(side, prefix=side.key(folder)).exists()
 
 
 def _fold(key: str) -> str:

@@ -21,6 +21,7 @@ from calque.operator.service import Linking
 from calque.transfer.model import KeyRange, Row, sort_key
 from calque.transfer.plan.plan import Trees
 from calque.transfer.plan.side import Side
+from calque.transfer.run.removals.deletes import folders_of, remove_emptied
 from calque.transfer.run.removals.two_trees import remove_left_looks
 from calque.transfer.run.run_context import Shared
 from calque.values import Metadata
@@ -44,10 +45,14 @@ def untold_of(shared: Shared, number: int) -> dict[str, Row]:
 
 
 def tell_deleted(shared: Shared, trees: Trees, number: int, missing: Mapping[str, Row]) -> None:
-    """Write rows of deletes that were announced of a tree, and that its listing does not show."""
-    if shared.journal is None:
+    """Write rows of deletes that were announced of a tree, and that its listing does not show. The
+    folders that they have left empty go, too."""
+    left = None if shared.journal is None else shared.journal.unfinished
+    if left is None:
         return
     found = _look_for_all(shared, missing.values(), partial(_find_deleted, trees))
+    announced = (row.path for tree, rows in left.announced for row in rows if tree == number)
+    remove_emptied(trees.target, folders_of(announced))
     _tell(shared, trees, number, [row for row in found if row is not None])
 
 
