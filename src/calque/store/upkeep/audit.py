@@ -197,7 +197,7 @@ class Auditor:
     def _coder_of(self, segment: OwnedPieces) -> Coder | None:
         """How the segment is coded; None where its row is damaged, for which no node is blamed."""
         try:
-            self._nodes.unpack(segment.alias_pieces)
+            self._nodes.unpack(segment.check().alias_pieces)
             return Coder(Redundancy(**StoredRedundancy.decode(segment.redundancy)._asdict()))
         except (IntegrityError, InvalidInput) as error:
             _log.warning("segment %s/%d: %s", segment.stream_id.hex(), segment.position, error)
