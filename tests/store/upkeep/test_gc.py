@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from calque.errors import FailedPrecondition, IntegrityError, Unavailable
+from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.model.schema import freed_segments
 from calque.store.metabase.objects.hold_pieces import hold_pieces
@@ -190,6 +191,27 @@ def test_filters_that_do_not_fit_are_refused(plain: KeptStore) -> None:
     strange = PieceFilter(b"x" * 16, node.id, 2**62, sent.older_than, sent.pieces)
     with pytest.raises(FailedPrecondition, match="another store"):
         collect_garbage(node, strange.to_bytes(), b"x" * 16, now)
+
+
+def test_a_node_whose_clock_is_behind_keeps_everything(plain: KeptStore) -> None:
+    """Its youngest piece looks like garbage there, also one that got its segment a moment ago."""
+    node, disk = plain.node(0), plain.disk(0)
+
+    def write_long_ago(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        done = proceed(call)
+        for file in disk.rglob("*"):
+            os.utime(file, (0, 0))
+        return done
+
+    slow = Node(node.id, node.root.layer(write_long_ago), node.placement)
+    plain.store.nodes._nodes[node.id] = slow
+    plain.lay_garbage(10)
+    assert trashed(plain) == 0
+    plain.pass_days(4)
+    report = collect_store(plain.store)
+    assert [each.node for each in report.nodes if "clock of node" in each.error] == [node.name]
+    assert len(plain.pieces()[node.id]) == 10
+    assert report.trashed > 20
 
 
 def test_a_node_that_is_away_stops_no_other(plain: KeptStore) -> None:

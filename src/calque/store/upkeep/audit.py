@@ -187,7 +187,9 @@ class Auditor:
         self._nodes.refresh()
         for record in self._nodes.all():
             if not self._dry_run and _is_failing(record):
-                self._nodes.set_state(record.node_id, "failing", left_at=record.left_at)
+                self._nodes.set_state(
+                    record.node_id, "failing", left_at=record.left_at, was=record.state
+                )
         return tuple(
             NodeAudit(record.name, record.state, found["good"], found["wrong"], found["silent"])
             for record in self._nodes.all()

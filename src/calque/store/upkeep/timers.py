@@ -146,10 +146,14 @@ class Timers(threading.Thread):
 
     def _is_due(self, timer: Timer) -> bool:
         """Since it ran last, in whichever process, or was tried here, or this server began."""
-        found = last_run(self._store.endpoint.database, timer_key(timer))
-        last = self._began if found is None else found.finished_at
-        last = max(last, self._tried.get(timer.service, 0))
-        return self._store.endpoint.database.clock() - last >= timer.every * 1_000_000
+        database = self._store.endpoint.database
+        found, now = last_run(database, timer_key(timer)), database.clock()
+        ran = self._began if found is None else found.finished_at
+        # By the amount: a run of tomorrow was noted before the clock was put back.
+        return all(
+            abs(now - at) >= timer.every * 1_000_000
+            for at in (ran, self._tried.get(timer.service, 0))
+        )
 
 
 def timer_key(timer: Timer) -> str:

@@ -147,8 +147,15 @@ class Nodes:
             # From before the question: what was written since may not be in the answer.
             self._read_at = asked
 
-    def set_state(self, node_id: bytes, state: NodeState, *, left_at: int | None = None) -> bool:
-        """Change a node's state; False when it has that state already."""
+    def set_state(
+        self,
+        node_id: bytes,
+        state: NodeState,
+        *,
+        left_at: int | None = None,
+        was: str | None = None,
+    ) -> bool:
+        """Change a node's state; False when it has that state already, or any but ``was``."""
         if state not in get_args(NodeState):
             raise InvalidInput(f"{state!r} is no state of a node")
         old = self._node_with_id(node_id)
@@ -158,7 +165,7 @@ class Nodes:
                 SET_STATE,
                 {
                     "of_node": node_id,
-                    "old_state": old.state,
+                    "old_state": was or old.state,
                     "new_state": state,
                     "since": transaction.now,
                     "new_left_at": left_at,
