@@ -125,7 +125,7 @@ def test_a_damaged_row_of_the_queue_stops_no_other(plain_world: World) -> None:
     database = world.store.endpoint.database
     damaged = (b"", b"\x09", b"\x01", b"\x01\x00\x63", b"\x01" + b"\x80" * 8 + b"\x01\x01")
     bad = [
-        *((bytes([n]) * 32, packed) for n, packed in zip((0, 1, 2, 254, 255), damaged, strict=True)),
+        *zip((bytes([n]) * 32 for n in (0, 1, 2, 254, 255)), damaged, strict=True),
         (b"", b"\x01\x00\x01"),
         (b"r" * 100, b"\x01\x00\x01"),
     ]
