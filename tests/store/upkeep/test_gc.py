@@ -193,6 +193,24 @@ def test_filters_that_do_not_fit_are_refused(plain: KeptStore) -> None:
         collect_garbage(node, strange.to_bytes(), b"x" * 16, now)
 
 
+def test_pieces_of_unknown_age_stay(plain: KeptStore) -> None:
+    """A root that tells no times has no piece that is old enough."""
+    node = plain.node(0)
+
+    def tell_no_times(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        done = proceed(call)
+        if call.verb != "list":
+            return done
+        return (replace(each, last_modified=None) for each in done)
+
+    timeless = Node(node.id, node.root.layer(tell_no_times), node.placement)
+    plain.store.nodes._nodes[node.id] = timeless
+    plain.lay_garbage(10)
+    plain.pass_days(100)
+    report = next(each for each in collect_store(plain.store).nodes if each.node == node.name)
+    assert (report.error, report.trashed, report.kept + report.young) == ("", 0, 10)
+
+
 def test_a_node_whose_clock_is_behind_keeps_everything(plain: KeptStore) -> None:
     """Its youngest piece looks like garbage there, also one that got its segment a moment ago."""
     node, disk = plain.node(0), plain.disk(0)
