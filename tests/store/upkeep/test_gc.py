@@ -26,6 +26,7 @@ from calque.store.nodes.pieces import piece_id
 from calque.store.nodes.trash import collect_garbage, empty_trash, remove_unfinished
 from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.exit import exit_node
+from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.gc import GcOptions, collect_store, make_filters, restore_garbage
 from calque.store.upkeep.piece_filters import PieceFilters
 from calque.store.upkeep.repair import RepairOptions, repair_store
@@ -116,6 +117,28 @@ def test_what_was_deleted_while_nodes_were_away_goes(kept: KeptStore) -> None:
     assert kept.piece_count() == whole == 8
     assert trashed(kept, replace(NO_WINDOW, false_positives=1e-9)) == 4
     kept.read_all()
+
+
+def test_nobody_waits_for_a_node_that_is_given_up(kept: KeptStore) -> None:
+    """What was to be deleted there leaves the queue with it; should it be back, it is garbage."""
+    kept.upload("a", 900)
+    while not kept.pieces()[kept.node(0).id]:
+        kept.upload("a", 900)
+    disk = kept.disk(0)
+    disk.rename(disk.with_name("away"))
+    kept.delete("a")
+    database = kept.store.endpoint.database
+    sweep_store(kept.store)
+    with database.engine.connect() as connection:
+        assert len(connection.execute(select(freed_segments)).fetchall()) == 1
+    repair_store(kept.store, RepairOptions(gone=(kept.node(0).id.hex(),)))
+    sweep_store(kept.store)
+    with database.engine.connect() as connection:
+        assert connection.execute(select(freed_segments)).fetchall() == []
+    disk.with_name("away").rename(disk)
+    assert kept.piece_count() == 1
+    repair_store(kept.store)
+    assert trashed(kept, replace(NO_WINDOW, false_positives=1e-9)) == 1
 
 
 def test_young_pieces_stay(plain: KeptStore) -> None:

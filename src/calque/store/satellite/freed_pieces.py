@@ -93,6 +93,7 @@ class FreedPieces:
         """
         # First, or the rows of what is deleted already would be read again as work to do.
         self.settle()
+        self._nodes.refresh()  # which of them are given up by now
         gone = seen = 0
         for page in list_freed(self._database):
             if over() or (most is not None and seen >= most):

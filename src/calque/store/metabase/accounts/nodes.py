@@ -213,13 +213,18 @@ class Nodes:
         return [(number, self._node_with_alias(alias)) for number, alias in pieces.unpack(packed)]
 
     def pieces_to_delete(self, segments: Iterable[FreedSegment]) -> list[DeletedPieces]:
-        """What to remove from which node."""
+        """What to remove from which node.
+
+        Nothing from one that is given up: it would be waited for in vain. Should it come back, what
+        it still has is garbage.
+        """
         return [
             DeletedPieces(
                 segment.root_piece_id,
                 tuple(
                     (number, node.node_id, node.address)
                     for number, node in self.unpack(segment.alias_pieces)
+                    if node.state != "gone"
                 ),
             )
             for segment in segments
