@@ -7,18 +7,21 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
+from calque import faults
 from calque.errors import FailedPrecondition, IntegrityError, Unavailable
+from calque.faults import InjectedFault
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.model.schema import freed_segments
 from calque.store.metabase.objects.hold_pieces import hold_pieces
 from calque.store.metabase.scan import Range, Snapshot, open_snapshot
+from calque.store.metabase.upkeep import lease as lease_module
 from calque.store.nodes.bloom import WORDS_SIZE, BloomFilter, BloomShape, words_of
 from calque.store.nodes.node import Node
 from calque.store.nodes.piece_filter import PieceFilter
@@ -174,6 +177,48 @@ def test_trash_is_restored_or_emptied(plain: KeptStore) -> None:
     plain.read_all()
 
 
+def test_restoring_leaves_what_is_there(plain: KeptStore) -> None:
+    """A piece that was built anew meanwhile, or lies in the trash of two days: once, and whole."""
+    node = plain.node(0)
+    anew, twice = (piece_id(name, node.id, 0) for name in (b"anew", b"twice"))
+    node.write(anew, [b"new"], None)
+    for day in ("20250101", "20250102"):
+        for piece in (anew, twice):
+            node.root.write(f"trash/{day}/{piece.hex()}", day.encode())
+    assert restored(plain) == 4
+    assert plain.pieces()[node.id] == {anew, twice}
+    assert b"".join(node.read(anew, 0, 3)) == b"new"
+    assert b"".join(node.read(twice, 0, 8)) == b"20250101"
+    assert restored(plain) == 0
+
+
+def test_a_filter_is_followed_once(plain: KeptStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where whoever followed it was killed at the first piece: what came since is younger."""
+    plain.lay_garbage(3)
+    plain.pass_days(4)
+    filters = make_filters(plain.store, replace(NO_WINDOW, false_positives=1e-9))
+    node, now = plain.node(0), plain.clock.now()
+    data = filters.by_node[node.id]
+    monkeypatch.setattr(faults, "_faults", faults.parse("gc.moved:error"))
+    with pytest.raises(InjectedFault):
+        collect_garbage(node, data, filters.store_id, now)
+    monkeypatch.undo()
+    with pytest.raises(FailedPrecondition, match="newer filter"):
+        collect_garbage(node, data, filters.store_id, now)
+    assert len(plain.pieces()[node.id]) == 2
+
+
+def test_a_clock_that_was_put_back_stops_no_collection(plain: KeptStore) -> None:
+    """Nodes follow a filter only if it is of a newer run, whatever the time of the last one was."""
+    plain.pass_days(1000)
+    collect_store(plain.store)
+    plain.pass_days(-996)
+    plain.lay_garbage()
+    report = collect_store(plain.store, replace(NO_WINDOW, false_positives=1e-9))
+    assert [each.error for each in report.nodes] == [""] * 6
+    assert report.trashed == 6
+
+
 def test_a_wrongly_trashed_piece_is_brought_back(plain: KeptStore) -> None:
     """Were a living object's pieces ever taken away, restoring heals it."""
     plain.upload("a")
@@ -307,6 +352,26 @@ def test_one_collects_at_a_time(kept: KeptStore) -> None:
     second.close()
     assert refused
     kept.check()
+
+
+@pytest.mark.parametrize("when", ["gc.filters", "gc.noted"])
+def test_who_lost_its_lease_takes_nothing_away(
+    plain: KeptStore, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Stopped for long before a node was asked, or before its first piece: another one collects."""
+    plain.lay_garbage(3)
+    plain.pass_days(4)
+    before, point = plain.pieces(), faults.point
+
+    def pass_its_time(step: str) -> None:
+        if step == when:
+            monkeypatch.setattr(lease_module, "LEASE_US", -1)
+        point(step)
+
+    monkeypatch.setattr(faults, "point", pass_its_time)
+    with pytest.raises(FailedPrecondition, match="paused too long"):
+        collect_store(plain.store)
+    assert plain.pieces() == before
 
 
 class Meddling(LocalRunner):
@@ -453,6 +518,14 @@ def test_filters_hold_what_was_put_in() -> None:
     assert whole.holds(pieces[:5000]).all()
     assert 0.05 < whole.holds(pieces[5000:]).mean() < 0.15
     assert len(whole.table) * 8 / 5000 < 4.9
+
+
+def test_the_trash_is_kept_for_its_whole_time(plain: KeptStore) -> None:
+    """What came in the last minute of a day stays for seven days from then; then it goes."""
+    node, first = plain.node(0), datetime(2025, 1, 9, tzinfo=UTC)
+    node.root.write(f"trash/20250101/{piece_id(b'old', node.id, 0).hex()}", b"x")
+    assert empty_trash(node, first - timedelta(seconds=1)) == 0
+    assert empty_trash(node, first) == 1
 
 
 def test_emptying_passes_over_other_files(plain: KeptStore) -> None:
