@@ -33,7 +33,7 @@ LEASE_OF = Statement(
     .with_for_update(),
 )
 ALL_LEASES = Statement(
-    "all leases",
+    "leases that are held",
     select(leases.c.service, leases.c.until),
     whole_table="a row for each service",
 )
