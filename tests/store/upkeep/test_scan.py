@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from calque.errors import IntegrityError, Unavailable
+from calque.errors import Aborted, IntegrityError, Unavailable
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.scan import Range, Reader, Snapshot, open_snapshot
 from calque.store.metabase.scan import snapshot as snapshots
@@ -199,6 +199,21 @@ def test_a_missing_row_fails_the_run(filled: World, whole: bool) -> None:
         ranges = snapshot.cut(rows_each=7)
         with pytest.raises(IntegrityError, match="80"):
             run_scan(snapshot, [seen], runner=Forgetful(whole), ranges=ranges)
+    assert "finish" not in seen.steps
+
+
+def test_one_that_is_stopped_finishes_nothing(filled: World) -> None:
+    """A server that goes down does not read on to the end of a large table."""
+    seen, told = Seen(), list[int]()
+    with open_snapshot(filled.database) as snapshot, pytest.raises(Aborted, match="stopped"):
+        run_scan(
+            snapshot,
+            [seen],
+            ranges=snapshot.cut(rows_each=5),
+            tell=lambda rows, _: told.append(rows),
+            over=lambda: len(told) == 2,
+        )
+    assert len(told) == 2
     assert "finish" not in seen.steps
 
 

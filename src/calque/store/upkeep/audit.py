@@ -103,7 +103,9 @@ def audit_store(
         with open_scan(database, options) as (snapshot, runner):
             sample = AuditSample(secrets.token_bytes(16), snapshot.taken_at, slots)
             ranges = snapshot.cut(rows_each=options.range_rows)
-            report = run_scan(snapshot, [sample], runner=runner, ranges=ranges, tell=tell)
+            report = run_scan(
+                snapshot, [sample], runner=runner, ranges=ranges, tell=tell, over=over
+            )
         auditor = Auditor(store, lease, dry_run=dry_run)
         for due in due_audits(database):
             auditor.ask_again(due)

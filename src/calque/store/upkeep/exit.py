@@ -30,7 +30,7 @@ from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.heal import Healed, Healer
 from calque.store.upkeep.heal_at_once import heal_at_once
 from calque.store.upkeep.node_states import find_node
-from calque.store.upkeep.scan import Batch, Tell, run_scan
+from calque.store.upkeep.scan import Batch, Over, Tell, run_scan
 
 SERVICE = "exit"
 MOST_A_RANGE = 20_000
@@ -151,7 +151,7 @@ def exit_node(
             f"node {record.name} is gone already", hint="`calque store repair` replaces its pieces."
         )
     if dry_run:
-        left = _scan_node(database, record, options, tell).count
+        left = _scan_node(database, record, options, tell, over).count
         return ExitReport(record.name, record.state, 0, left, 0, 0, dry_run=True)
     with hold_lease(database, f"{SERVICE} {record.name}") as lease:
         nodes = Nodes(database)
@@ -164,7 +164,7 @@ def exit_node(
         time.sleep(2 * STATES_BELIEVED_S)
         healer, done = Healer(store), Counter[Healed]()
         for _ in range(_PASSES):
-            found = _scan_node(database, record, options, tell)
+            found = _scan_node(database, record, options, tell, over)
             if not found.count:
                 nodes.set_state(record.node_id, "gone", left_at=database.clock())
                 break
@@ -239,12 +239,12 @@ def _note_progress(database: Database, node: NodeRecord, progress: ExitProgress)
 
 
 def _scan_node(
-    database: Database, record: NodeRecord, options: ScanOptions, tell: Tell | None
+    database: Database, record: NodeRecord, options: ScanOptions, tell: Tell | None, over: Over
 ) -> PiecesOfNode:
     with open_scan(database, options) as (snapshot, runner):
         observer = PiecesOfNode(record.alias)
         ranges = snapshot.cut(rows_each=options.range_rows)
-        run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell)
+        run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell, over=over)
     return observer
 
 
