@@ -186,6 +186,17 @@ def test_who_asks_all_nodes_does_not_keep_one_from_leaving(plain: KeptStore) -> 
     assert (record.state, record.left_at) == ("exiting", 7)
 
 
+def test_a_node_that_left_is_not_welcome_back_by_itself(plain: KeptStore) -> None:
+    """It still answers until it is switched off; one that was given up by mistake is ok again."""
+    left, mistaken = plain.node(0), plain.node(1)
+    nodes = Nodes(plain.store.endpoint.database)
+    nodes.set_state(left.id, "gone", left_at=7)
+    nodes.set_state(mistaken.id, "gone")
+    states = {each.node: each.state for each in check_nodes(plain.store)}
+    assert (states[left.name], states[mistaken.name]) == ("gone", "ok")
+    assert nodes.get(left.id).state == "gone"
+
+
 def test_a_node_that_has_left_is_not_called_back(
     plain: KeptStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -340,6 +340,18 @@ def test_pieces_count_by_the_state_of_their_node(plain: KeptStore, state: NodeSt
         assert [each.healthy for each in health.injured] == [3] * held
 
 
+def test_each_piece_less_is_another_health(make_store: Callable[..., KeptStore]) -> None:
+    """Two of four: with three it is reduced, below its threshold injured, with one lost."""
+    kept = make_store(Redundancy(required=2, repair=3, success=4, total=4, share_size=50), nodes=4)
+    kept.upload("a", 900)
+    database, seen = kept.store.endpoint.database, []
+    for node in kept.store.endpoint.admin.nodes():
+        health, _ = check_segments(database, ScanOptions())
+        seen.append((*health.by_health, len(health.injured), len(health.lost)))
+        Nodes(database).set_state(node.node_id, "failing")
+    assert seen == [("whole", 0, 0), ("reduced", 0, 0), ("injured", 1, 0), ("lost", 0, 1)]
+
+
 def test_the_worst_come_first(plain: KeptStore) -> None:
     """From the queue, whatever the order in which they were put there; each of them once."""
     database = plain.store.endpoint.database
