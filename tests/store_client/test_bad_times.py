@@ -13,6 +13,7 @@ from sqlalchemy import insert, select, text, update
 
 from calque.errors import InvalidInput, Unavailable
 from calque.operator.layers.chain import Call
+from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.model.schema import freed_segments, objects, segments
 from calque.store.metainfo.pb import metainfo_pb2 as pb
 from calque.store.nodes.node import Node
@@ -122,9 +123,11 @@ def test_a_damaged_row_of_the_queue_stops_no_other(plain_world: World) -> None:
     """Pieces that cannot be read stay in the queue; those beside them go."""
     world = plain_world
     database = world.store.endpoint.database
+    damaged = (b"", b"\x09", b"\x01", b"\x01\x00\x63", b"\x01" + b"\x80" * 8 + b"\x01\x01")
     bad = [
-        (bytes([n]) * 32, packed)
-        for n, packed in ((0, b""), (254, b"\x09"), (255, b"\x01\x00\x63"))
+        *zip((bytes([n]) * 32 for n in (0, 1, 2, 254, 255)), damaged, strict=True),
+        (b"", b"\x01\x00\x01"),
+        (b"r" * 100, b"\x01\x00\x01"),
     ]
     with database.engine.begin() as connection:
         for root, packed in bad:
@@ -135,6 +138,7 @@ def test_a_damaged_row_of_the_queue_stops_no_other(plain_world: World) -> None:
     world.clock.ahead += timedelta(hours=1, minutes=1)
     assert sweep_store(world.store).deleted_pieces == 1
     assert world.piece_count() == 0
+    EmbeddedStore.open(world.store.folder).close()
     with database.engine.begin() as connection:
         assert len(connection.execute(freed_segments.select()).fetchall()) == len(bad)
         connection.execute(freed_segments.delete())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 from calque.errors import Unavailable
 from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.metabase.model.records import FreedSegment
 from calque.store.nodes.node import Node
 from calque.store.open_project import open_project
+from calque.store.satellite.piece_deleter import PieceDeleter
 from calque.store.serve import serve_store
 from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.fsck import check_store
@@ -185,6 +188,32 @@ def test_a_server_answers_before_pieces_are_gone(
     assert all(in_time)
     assert world.piece_count() == 0
     world.check()
+
+
+def test_what_was_taken_is_deleted_before_the_end() -> None:
+    """Also what waits behind others when the server ends; what comes later is for its caller."""
+    first, second, late = (FreedSegment(bytes([n]) * 32, b"\x01\x00\x01") for n in range(3))
+    begun, go_on = threading.Event(), threading.Event()
+    deleted: list[FreedSegment] = []
+
+    def free(batch: Sequence[FreedSegment]) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        deleted.extend(batch)
+
+    deleter = PieceDeleter(free)
+    deleter.start()
+    assert deleter.take([first])
+    assert begun.wait(60)
+    assert deleter.take([second])
+    ending = threading.Thread(target=deleter.stop)
+    ending.start()
+    while deleter.take([]):
+        time.sleep(0.01)
+    assert not deleter.take([late])
+    go_on.set()
+    ending.join()
+    assert deleted == [first, second]
 
 
 def test_many_freed_pieces_are_not_put_off(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

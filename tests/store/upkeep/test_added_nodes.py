@@ -118,6 +118,17 @@ def test_what_can_be_no_root_is_refused(plain: KeptStore, tmp_path: Path) -> Non
     plain.check()
 
 
+def test_a_lost_disk_is_given_up_before_another_takes_its_place(plain: KeptStore) -> None:
+    """Else nobody would ask for the lost one any more, and its pieces would count for ever."""
+    plain.lose_node(0)
+    plain.disk(0).mkdir()
+    with pytest.raises(AlreadyExists) as raised:
+        add_nodes(plain.store.folder, [str(plain.disk(0))])
+    assert "--gone" in str(raised.value)
+    assert list(plain.disk(0).iterdir()) == []
+    assert plain.node(0).id in {node.id for node in plain.store.own_nodes()}
+
+
 def _add_until_killed(folder: str, root: str) -> None:
     """In another process."""
     faults.arm("add_nodes.identified:kill")

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from calque import faults
+from calque.operator.layers.chain import Call
 from calque.store.metabase.accounts.nodes import Nodes
+from calque.store.metabase.upkeep.lease import hold_lease
 from calque.store.metabase.upkeep.repair_queue import worst_repairs
 from calque.store.metabase.upkeep.replace_pieces import read_owned
 from calque.store.metabase.upkeep.silent_audits import due_audits
 from calque.store.nodes.erasure import HASH_SIZE, Coder, Redundancy, share_hash
+from calque.store.nodes.node import Node
 from calque.store.nodes.pieces import piece_of_path
-from calque.store.upkeep.audit import AuditReport, NodeAudit, audit_store
+from calque.store.upkeep.audit import Auditor, AuditReport, NodeAudit, audit_store
 from calque.store.upkeep.audit_sample import AuditSample
 from calque.store.upkeep.audit_stripe import find_liars
 from calque.store.upkeep.engines import ScanOptions
@@ -259,6 +263,35 @@ def test_a_silent_piece_that_was_moved_is_forgotten(watched: KeptStore) -> None:
     for _ in range(4):
         watched.pass_days(0.4)
         assert not audit_store(watched.store, slots=1).is_alarming
+    assert due_audits(database) == []
+    assert {each.audits_wrong for each in Nodes(database).all()} == {0}
+
+
+def test_a_silent_piece_that_goes_while_it_is_asked_for_again_blames_nobody(
+    watched: KeptStore,
+) -> None:
+    """Its object is deleted between the row and the answer: that there is no such piece."""
+    database, node, disk = watched.store.endpoint.database, watched.node(0), watched.disk(0)
+    disk.rename(disk.with_name("away"))
+    assert of_node(audit(watched), watched, 0).silent
+    disk.with_name("away").rename(disk)
+    watched.pass_days(0.4)
+    due = due_audits(database)
+
+    def delete_first(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        if call.path.startswith("pieces/") and call.verb != "delete":
+            for key in list(watched.contents):
+                watched.delete(key)
+        return proceed(call)
+
+    asked = Node(node.id, node.root.layer(delete_first), node.placement)
+    with hold_lease(database, "audit") as lease:
+        auditor = Auditor(watched.store, lease)
+        watched.store.nodes._nodes[node.id] = asked
+        for each in due:
+            auditor.ask_again(each)
+        auditor.settle()
+    assert watched.contents == {}
     assert due_audits(database) == []
     assert {each.audits_wrong for each in Nodes(database).all()} == {0}
 

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from calque import faults
 from calque.cli.main import app
-from calque.errors import FailedPrecondition, NotFound
+from calque.errors import FailedPrecondition, NotFound, Unavailable
+from calque.operator.layers.chain import Call
+from calque.store.metabase.accounts.nodes import Nodes
+from calque.store.metabase.engine.database import Database
 from calque.store.metabase.objects.physical_segments import physical_segments
 from calque.store.metabase.upkeep.last_runs import past_runs
+from calque.store.metabase.upkeep.lease import Lease, hold_lease
 from calque.store.nodes.erasure import Redundancy
+from calque.store.nodes.node import Node
+from calque.store.upkeep import exit as exit_module
 from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.exit import cancel_exit, exit_node, exit_progress, resume_exits
-from calque.store.upkeep.node_states import find_node
+from calque.store.upkeep.node_states import check_nodes, find_node
 from calque.store.upkeep.repair import RepairOptions, repair_store
 from tests.store.upkeep.conftest import TWO_OF_FOUR
 from tests.store.upkeep.kept_store import KeptStore
@@ -55,7 +63,7 @@ def test_every_piece_is_moved(full: KeptStore) -> None:
 def test_it_is_stopped_and_resumed(full: KeptStore) -> None:
     """After each stop the rest is moved; a promotion meanwhile changes nothing."""
     name, before = full.node(1).id.hex(), held(full, 1)
-    steps = iter(range(100))
+    steps = iter(range(-1, 100))  # its scan asks once
     first = exit_node(full.store, name, over=lambda: next(steps) >= 2)
     assert (first.state, first.moved) == ("exiting", 2)
     full.upload("meanwhile")
@@ -158,6 +166,66 @@ def test_pieces_are_not_moved_to_a_node_that_leaves_meanwhile(
     for number in (first, int(passed[0])):
         kept.lose_node(number)
     kept.read_all()
+
+
+def test_who_asks_all_nodes_does_not_keep_one_from_leaving(plain: KeptStore) -> None:
+    """Told to leave while another is asked, and silent when its turn comes: it goes on leaving."""
+    first, second = plain.node(0), plain.node(1)
+    database = plain.store.endpoint.database
+
+    def tell_second_to_leave(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        Nodes(database).set_state(second.id, "exiting", left_at=7)
+        raise Unavailable("the first is away")
+
+    directory = plain.store.nodes._nodes
+    directory[first.id] = Node(first.id, first.root.layer(tell_second_to_leave), first.placement)
+    plain.lose_node(1)
+    states = {each.node: each.state for each in check_nodes(plain.store)}
+    assert (states[first.name], states[second.name]) == ("silent", "exiting")
+    record = Nodes(database).get(second.id)
+    assert (record.state, record.left_at) == ("exiting", 7)
+
+
+def test_a_node_that_left_is_not_welcome_back_by_itself(plain: KeptStore) -> None:
+    """It still answers until it is switched off; one that was given up by mistake is ok again."""
+    left, mistaken = plain.node(0), plain.node(1)
+    nodes = Nodes(plain.store.endpoint.database)
+    nodes.set_state(left.id, "gone", left_at=7)
+    nodes.set_state(mistaken.id, "gone")
+    states = {each.node: each.state for each in check_nodes(plain.store)}
+    assert (states[left.name], states[mistaken.name]) == ("gone", "ok")
+    assert nodes.get(left.id).state == "gone"
+
+
+def test_a_node_that_has_left_is_not_called_back(
+    plain: KeptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cancelled in the moment in which it was done: its disk may be switched off already."""
+    database, node = plain.store.endpoint.database, plain.node(0)
+    nodes = Nodes(database)
+    nodes.set_state(node.id, "exiting", left_at=7)
+    assert cancel_exit(plain.store, node.id.hex(), dry_run=True).state == "exiting"
+    assert nodes.get(node.id).state == "exiting"
+
+    def leave_first(database: Database, service: str) -> AbstractContextManager[Lease]:
+        Nodes(database).set_state(node.id, "gone", left_at=8)
+        return hold_lease(database, service)
+
+    monkeypatch.setattr(exit_module, "hold_lease", leave_first)
+    with pytest.raises(FailedPrecondition, match="is gone"):
+        cancel_exit(plain.store, node.id.hex())
+    assert nodes.get(node.id).state == "gone"
+
+
+def test_a_server_empties_nodes_that_nobody_else_does(full: KeptStore) -> None:
+    """Two nodes leave, one of them by a command that runs: the other is gone on with."""
+    database = full.store.endpoint.database
+    for number in (0, 1):
+        Nodes(database).set_state(full.node(number).id, "exiting", left_at=7)
+    with hold_lease(database, f"exit {full.node(0).name}"):
+        (report,) = resume_exits(full.store, lambda: False)
+    assert (report.node, report.state) == (full.node(1).name, "gone")
+    assert Nodes(database).get(full.node(0).id).state == "exiting"
 
 
 def test_the_command_leaves_and_cancels(plain: KeptStore) -> None:

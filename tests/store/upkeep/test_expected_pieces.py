@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from collections.abc import Callable
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
 
+from calque.errors import Aborted
+from calque.operator.layers.chain import Call
 from calque.store.metabase.model.packed_pieces import pack
 from calque.store.metabase.model.records import Redundancy
+from calque.store.nodes.node import Node
 from calque.store.upkeep import sorted_runs, stored_pieces
 from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.expected_pieces import EXPECTED, ExpectedPieces, derive_digests, key_of
@@ -138,3 +143,23 @@ def test_what_was_deleted_since_hides_no_loss(
     findings = check_store(kept.store)
     assert {each.kind for each in findings} == {"missing piece"}
     assert len(findings) >= 6
+
+
+def test_one_that_is_stopped_tells_no_half(
+    plain: KeptStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes are listed for hours: who stops does not wait for it, and no node seems silent."""
+    monkeypatch.setattr(stored_pieces, "SLICE", 2)
+    for number in range(4):
+        plain.upload(f"o{number}")
+    listed = list[str]()
+
+    def note(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        listed.append(call.verb)
+        return proceed(call)
+
+    node = plain.node(0)
+    watched = Node(node.id, node.root.layer(note), node.placement)
+    plain.store.nodes._nodes[node.id] = watched
+    with pytest.raises(Aborted, match="stopped"):
+        check_store(plain.store, over=lambda: "list" in listed)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 from typer.testing import CliRunner
 
 from calque.cli.main import app
+from calque.store.metabase.fsck import Finding
 from calque.store.metabase.model.schema import (
     objects,
     operation_keys,
     operation_objects,
+    operations,
     project_usage,
     segment_copies,
     segment_slices,
@@ -21,7 +24,7 @@ from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.fsck import check_store, mend_store
 from tests.store.upkeep.kept_store import BUCKET, KeptStore
 
-KEYS = {
+KEYS: dict[str, Any] = {
     "operation_id": b"x" * 16, "first_position": 0, "last_position": 0, "key_count": 1,
     "positions": b"", "nonces": b"", "keys": b"",
 }  # fmt: skip
@@ -72,6 +75,36 @@ def test_what_prefixes_and_ranges_leave_is_mended(kept: KeptStore) -> None:
         "reference that borrows nothing", "objects without operation",
     }  # fmt: skip
     assert all(each.done for each in mend_store(kept.store, findings))
+    kept.check()
+
+
+def test_what_is_used_by_now_is_not_mended(kept: KeptStore) -> None:
+    """A finding is some hours old: each is looked at again before anything goes."""
+    kept.upload("a")
+    kept.copy("a", "b")
+    database = kept.store.endpoint.database
+    with database.engine.begin() as connection:
+        connection.execute(insert(operation_keys).values(KEYS))
+        connection.execute(insert(operation_objects).values(STAGED))
+        (copy,) = connection.execute(select(segment_copies.c.stream_id)).scalars()
+    operation = KEYS["operation_id"].hex()
+    findings = [
+        Finding("orphaned reference", f"{copy.hex()}: 00"),
+        Finding("reference that borrows nothing", f"{copy.hex()}: 00"),
+        Finding("keys without operation", operation),
+        Finding("objects without operation", operation),
+    ]
+    collecting = {
+        "operation_id": KEYS["operation_id"], "project_id": b"p" * 16, "state": 1,
+        "expires_at": 2**60,
+    }  # fmt: skip
+    with database.engine.begin() as connection:
+        connection.execute(insert(operations).values(collecting))
+    assert not any(each.done for each in mend_store(kept.store, findings))
+    kept.check()
+    with database.engine.begin() as connection:
+        connection.execute(update(operations).values(state=2))
+    assert [each.done for each in mend_store(kept.store, findings)] == [False, False, True, True]
     kept.check()
 
 

@@ -7,17 +7,21 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
+from calque import faults
 from calque.errors import FailedPrecondition, IntegrityError, Unavailable
+from calque.faults import InjectedFault
+from calque.operator.layers.chain import Call
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.model.schema import freed_segments
 from calque.store.metabase.objects.hold_pieces import hold_pieces
 from calque.store.metabase.scan import Range, Snapshot, open_snapshot
+from calque.store.metabase.upkeep import lease as lease_module
 from calque.store.nodes.bloom import WORDS_SIZE, BloomFilter, BloomShape, words_of
 from calque.store.nodes.node import Node
 from calque.store.nodes.piece_filter import PieceFilter
@@ -25,6 +29,7 @@ from calque.store.nodes.pieces import piece_id
 from calque.store.nodes.trash import collect_garbage, empty_trash, remove_unfinished
 from calque.store.upkeep.engines import ScanOptions
 from calque.store.upkeep.exit import exit_node
+from calque.store.upkeep.expire import sweep_store
 from calque.store.upkeep.gc import GcOptions, collect_store, make_filters, restore_garbage
 from calque.store.upkeep.piece_filters import PieceFilters
 from calque.store.upkeep.repair import RepairOptions, repair_store
@@ -117,6 +122,28 @@ def test_what_was_deleted_while_nodes_were_away_goes(kept: KeptStore) -> None:
     kept.read_all()
 
 
+def test_nobody_waits_for_a_node_that_is_given_up(kept: KeptStore) -> None:
+    """What was to be deleted there leaves the queue with it; should it be back, it is garbage."""
+    kept.upload("a", 900)
+    while not kept.pieces()[kept.node(0).id]:
+        kept.upload("a", 900)
+    disk = kept.disk(0)
+    disk.rename(disk.with_name("away"))
+    kept.delete("a")
+    database = kept.store.endpoint.database
+    sweep_store(kept.store)
+    with database.engine.connect() as connection:
+        assert len(connection.execute(select(freed_segments)).fetchall()) == 1
+    repair_store(kept.store, RepairOptions(gone=(kept.node(0).id.hex(),)))
+    sweep_store(kept.store)
+    with database.engine.connect() as connection:
+        assert connection.execute(select(freed_segments)).fetchall() == []
+    disk.with_name("away").rename(disk)
+    assert kept.piece_count() == 1
+    repair_store(kept.store)
+    assert trashed(kept, replace(NO_WINDOW, false_positives=1e-9)) == 1
+
+
 def test_young_pieces_stay(plain: KeptStore) -> None:
     """They may belong to an upload that is under way."""
     garbage = plain.lay_garbage()
@@ -148,6 +175,48 @@ def test_trash_is_restored_or_emptied(plain: KeptStore) -> None:
     assert sum(each.emptied for each in emptied[0].nodes) >= again > 0
     assert restored(plain) < again
     plain.read_all()
+
+
+def test_restoring_leaves_what_is_there(plain: KeptStore) -> None:
+    """A piece that was built anew meanwhile, or lies in the trash of two days: once, and whole."""
+    node = plain.node(0)
+    anew, twice = (piece_id(name, node.id, 0) for name in (b"anew", b"twice"))
+    node.write(anew, [b"new"], None)
+    for day in ("20250101", "20250102"):
+        for piece in (anew, twice):
+            node.root.write(f"trash/{day}/{piece.hex()}", day.encode())
+    assert restored(plain) == 4
+    assert plain.pieces()[node.id] == {anew, twice}
+    assert b"".join(node.read(anew, 0, 3)) == b"new"
+    assert b"".join(node.read(twice, 0, 8)) == b"20250101"
+    assert restored(plain) == 0
+
+
+def test_a_filter_is_followed_once(plain: KeptStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where whoever followed it was killed at the first piece: what came since is younger."""
+    plain.lay_garbage(3)
+    plain.pass_days(4)
+    filters = make_filters(plain.store, replace(NO_WINDOW, false_positives=1e-9))
+    node, now = plain.node(0), plain.clock.now()
+    data = filters.by_node[node.id]
+    monkeypatch.setattr(faults, "_faults", faults.parse("gc.moved:error"))
+    with pytest.raises(InjectedFault):
+        collect_garbage(node, data, filters.store_id, now)
+    monkeypatch.undo()
+    with pytest.raises(FailedPrecondition, match="newer filter"):
+        collect_garbage(node, data, filters.store_id, now)
+    assert len(plain.pieces()[node.id]) == 2
+
+
+def test_a_clock_that_was_put_back_stops_no_collection(plain: KeptStore) -> None:
+    """Nodes follow a filter only if it is of a newer run, whatever the time of the last one was."""
+    plain.pass_days(1000)
+    collect_store(plain.store)
+    plain.pass_days(-996)
+    plain.lay_garbage()
+    report = collect_store(plain.store, replace(NO_WINDOW, false_positives=1e-9))
+    assert [each.error for each in report.nodes] == [""] * 6
+    assert report.trashed == 6
 
 
 def test_a_wrongly_trashed_piece_is_brought_back(plain: KeptStore) -> None:
@@ -190,6 +259,45 @@ def test_filters_that_do_not_fit_are_refused(plain: KeptStore) -> None:
     strange = PieceFilter(b"x" * 16, node.id, 2**62, sent.older_than, sent.pieces)
     with pytest.raises(FailedPrecondition, match="another store"):
         collect_garbage(node, strange.to_bytes(), b"x" * 16, now)
+
+
+def test_pieces_of_unknown_age_stay(plain: KeptStore) -> None:
+    """A root that tells no times has no piece that is old enough."""
+    node = plain.node(0)
+
+    def tell_no_times(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        done = proceed(call)
+        if call.verb != "list":
+            return done
+        return (replace(each, last_modified=None) for each in done)
+
+    timeless = Node(node.id, node.root.layer(tell_no_times), node.placement)
+    plain.store.nodes._nodes[node.id] = timeless
+    plain.lay_garbage(10)
+    plain.pass_days(100)
+    report = next(each for each in collect_store(plain.store).nodes if each.node == node.name)
+    assert (report.error, report.trashed, report.kept + report.young) == ("", 0, 10)
+
+
+def test_a_node_whose_clock_is_behind_keeps_everything(plain: KeptStore) -> None:
+    """Its youngest piece looks like garbage there, also one that got its segment a moment ago."""
+    node, disk = plain.node(0), plain.disk(0)
+
+    def write_long_ago(call: Call, proceed: Callable[[Call], Any]) -> Any:
+        done = proceed(call)
+        for file in disk.rglob("*"):
+            os.utime(file, (0, 0))
+        return done
+
+    slow = Node(node.id, node.root.layer(write_long_ago), node.placement)
+    plain.store.nodes._nodes[node.id] = slow
+    plain.lay_garbage(10)
+    assert trashed(plain) == 0
+    plain.pass_days(4)
+    report = collect_store(plain.store)
+    assert [each.node for each in report.nodes if "clock of node" in each.error] == [node.name]
+    assert len(plain.pieces()[node.id]) == 10
+    assert report.trashed > 20
 
 
 def test_a_node_that_is_away_stops_no_other(plain: KeptStore) -> None:
@@ -244,6 +352,26 @@ def test_one_collects_at_a_time(kept: KeptStore) -> None:
     second.close()
     assert refused
     kept.check()
+
+
+@pytest.mark.parametrize("when", ["gc.filters", "gc.noted"])
+def test_who_lost_its_lease_takes_nothing_away(
+    plain: KeptStore, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Stopped for long before a node was asked, or before its first piece: another one collects."""
+    plain.lay_garbage(3)
+    plain.pass_days(4)
+    before, point = plain.pieces(), faults.point
+
+    def pass_its_time(step: str) -> None:
+        if step == when:
+            monkeypatch.setattr(lease_module, "LEASE_US", -1)
+        point(step)
+
+    monkeypatch.setattr(faults, "point", pass_its_time)
+    with pytest.raises(FailedPrecondition, match="paused too long"):
+        collect_store(plain.store)
+    assert plain.pieces() == before
 
 
 class Meddling(LocalRunner):
@@ -390,6 +518,14 @@ def test_filters_hold_what_was_put_in() -> None:
     assert whole.holds(pieces[:20_000]).all()
     assert 0.05 < whole.holds(pieces[20_000:]).mean() < 0.15
     assert len(whole.table) * 8 / 20_000 < 4.9
+
+
+def test_the_trash_is_kept_for_its_whole_time(plain: KeptStore) -> None:
+    """What came in the last minute of a day stays for seven days from then; then it goes."""
+    node, first = plain.node(0), datetime(2025, 1, 9, tzinfo=UTC)
+    node.root.write(f"trash/20250101/{piece_id(b'old', node.id, 0).hex()}", b"x")
+    assert empty_trash(node, first - timedelta(seconds=1)) == 0
+    assert empty_trash(node, first) == 1
 
 
 def test_emptying_passes_over_other_files(plain: KeptStore) -> None:

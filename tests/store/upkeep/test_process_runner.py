@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
 from calque import faults
-from calque.errors import IntegrityError, Unavailable
+from calque.errors import CalqueError, IntegrityError, Unavailable
 from calque.store.embedded import EmbeddedStore
 from calque.store.nodes.bloom import BloomShape
 from calque.store.upkeep import engines
@@ -59,6 +60,16 @@ def test_its_errors_arrive(plain: KeptStore, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("CALQUE_FAULT", "scan.range:kill")
         with pytest.raises(Unavailable, match="has ended"):
             run_scan(snapshot, observers(plain), runner=runner)
+
+
+def test_a_snapshot_that_cannot_be_opened_is_told(plain: KeptStore) -> None:
+    """By what is wrong with it, and not as the death of a process."""
+    plain.upload("a")
+    with open_scan(plain.store.endpoint.database, BESIDE) as (snapshot, runner):
+        shutil.rmtree(_copies(plain)[0])
+        with pytest.raises(CalqueError) as raised:
+            run_scan(snapshot, observers(plain), runner=runner)
+    assert "has ended" not in str(raised.value)
 
 
 def test_an_answer_cut_short_is_none() -> None:

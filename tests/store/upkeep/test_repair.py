@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from sqlalchemy import update
 
 from calque.store.embedded import EmbeddedStore, StoreOptions
 from calque.store.metabase.accounts.nodes import Nodes, NodeState
+from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.model.schema import segments
 from calque.store.metabase.scan import open_snapshot
 from calque.store.metabase.upkeep.repair_queue import (
     InjuredSegment,
@@ -19,7 +22,12 @@ from calque.store.metabase.upkeep.repair_queue import (
     queue_repairs,
     worst_repairs,
 )
-from calque.store.metabase.upkeep.replace_pieces import Family, read_owned, replace_pieces
+from calque.store.metabase.upkeep.replace_pieces import (
+    Family,
+    find_heir,
+    read_owned,
+    replace_pieces,
+)
 from calque.store.nodes.erasure import Redundancy
 from calque.store.nodes.pieces import piece_id
 from calque.store.open_project import open_project
@@ -220,6 +228,49 @@ def test_somebody_was_quicker(kept: KeptStore) -> None:
     kept.read_all()
 
 
+def test_the_slower_one_takes_nothing_away(make_store: Callable[..., KeptStore]) -> None:
+    """Where only one node is left for the piece, the quicker one's lies there: it stays."""
+    kept = make_store(TWO_OF_FOUR, nodes=5)
+    kept.upload("a", 900)
+    family = first_segment(kept)
+    _injure(kept, family)
+    assert Healer(kept.store).heal(family) is Healed.NO_ROOM
+    now, pieces = first_segment(kept), kept.pieces()
+    # A piece for which there is no other node stays in the list: that node may come back.
+    assert [number for number, _ in unpack(now.segment.alias_pieces)] == [0, 1, 2, 3]
+    assert Healer(kept.store).heal(family) is Healed.FAILED
+    assert (first_segment(kept), kept.pieces()) == (now, pieces)
+    kept.read_all()
+
+
+def test_the_slower_one_that_empties_a_node_takes_nothing_away(
+    make_store: Callable[..., KeptStore],
+) -> None:
+    """The same for a piece that is moved as it is: it lies where the quicker one has put it."""
+    kept = make_store(TWO_OF_FOUR, nodes=5)
+    kept.upload("a", 900)
+    family, nodes = first_segment(kept), Nodes(kept.store.endpoint.database)
+    (_, leaving), *_ = nodes.unpack(family.segment.alias_pieces)
+    assert Healer(kept.store).move(family, leaving.node_id) is Healed.DONE
+    now, pieces = first_segment(kept), kept.pieces()
+    assert Healer(kept.store).move(family, leaving.node_id) is Healed.FAILED
+    assert (first_segment(kept), kept.pieces()) == (now, pieces)
+    kept.read_all()
+
+
+def test_a_part_that_was_put_again_keeps_its_list(kept: KeptStore) -> None:
+    """On the same nodes, so that the list is the same; what was built are pieces of the old one."""
+    kept.upload("a", 900)
+    family, database = first_segment(kept), kept.store.endpoint.database
+    with database.engine.begin() as connection:
+        connection.execute(update(segments).values(root_piece_id=b"n" * 32))
+    now = first_segment(kept)
+    assert now.segment.alias_pieces == family.segment.alias_pieces
+    assert not replace_pieces(database, family, b"\x01\x00\x01")
+    assert find_heir(database, family) is None
+    assert first_segment(kept) == now
+
+
 def test_a_deleted_object_is_no_failure(kept: KeptStore) -> None:
     """Its pieces go, and so does its place in the queue."""
     kept.upload("a", 900)
@@ -277,16 +328,28 @@ def test_a_node_that_is_given_up_may_still_be_read(plain: KeptStore) -> None:
 @pytest.mark.parametrize("state", get_args(NodeState))
 def test_pieces_count_by_the_state_of_their_node(plain: KeptStore, state: NodeState) -> None:
     """Those of a node that is ok or silent; not of one that fails, leaves or is given up."""
-    for number in range(6):
-        plain.upload(f"o{number}", 900)
+    # However pieces are dealt: the node must have some of them.
+    while len(plain.contents) < 6 or not plain.pieces()[plain.node(0).id]:
+        plain.upload(f"o{len(plain.contents)}", 900)
     Nodes(plain.store.endpoint.database).set_state(plain.node(0).id, state)
     held = len(plain.pieces()[plain.node(0).id])
-    assert held > 0
     health, _ = check_segments(plain.store.endpoint.database, ScanOptions())
     counted = state in ("ok", "silent")
-    assert health.by_health["whole"] == 6 - (0 if counted else held)
+    assert health.by_health["whole"] == len(plain.contents) - (0 if counted else held)
     if state == "gone":  # nothing will bring those back
         assert [each.healthy for each in health.injured] == [3] * held
+
+
+def test_each_piece_less_is_another_health(make_store: Callable[..., KeptStore]) -> None:
+    """Two of four: with three it is reduced, below its threshold injured, with one lost."""
+    kept = make_store(Redundancy(required=2, repair=3, success=4, total=4, share_size=50), nodes=4)
+    kept.upload("a", 900)
+    database, seen = kept.store.endpoint.database, []
+    for node in kept.store.endpoint.admin.nodes():
+        health, _ = check_segments(database, ScanOptions())
+        seen.append((*health.by_health, len(health.injured), len(health.lost)))
+        Nodes(database).set_state(node.node_id, "failing")
+    assert seen == [("whole", 0, 0), ("reduced", 0, 0), ("injured", 1, 0), ("lost", 0, 1)]
 
 
 def test_the_worst_come_first(plain: KeptStore) -> None:

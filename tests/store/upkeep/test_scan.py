@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
-from calque.errors import IntegrityError, Unavailable
+from calque.errors import Aborted, IntegrityError, Unavailable
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.scan import Range, Reader, Snapshot, open_snapshot
+from calque.store.metabase.scan import snapshot as snapshots
 from calque.store.upkeep.scan import (
     Batch,
     LocalRunner,
@@ -109,7 +111,8 @@ class Interrupted(LocalRunner):
 
 
 def test_the_snapshot_is_of_one_moment(filled: World) -> None:
-    """Uploads, copies, deletes and promotions while it is read change nothing of what is seen."""
+    """Uploads, copies, deletes and promotions since change nothing of what is seen, whether they
+    come while it is read or before anybody has begun to."""
     before = expected(filled)
 
     def change() -> None:
@@ -120,8 +123,27 @@ def test_the_snapshot_is_of_one_moment(filled: World) -> None:
 
     seen = Seen()
     with open_snapshot(filled.database) as snapshot:
+        filled.upload("sooner", THREE_REMOTE)
+        filled.delete(filled.at("o5"))
         run_scan(snapshot, [seen], runner=Interrupted(change), ranges=snapshot.cut(rows_each=5))
     assert seen.counted() == before
+
+
+def test_what_is_older_than_its_time_is_in_a_snapshot(
+    filled: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time is that before it was taken: pieces that came since are younger, and stay."""
+    keeper, before = snapshots._keeper, filled.clock()
+
+    @contextmanager
+    def take_long(*asked: Any) -> Iterator[Any]:
+        with keeper(*asked) as taken:
+            filled.clock.advance(10**9)
+            yield taken
+
+    monkeypatch.setattr(snapshots, "_keeper", take_long)
+    with open_snapshot(filled.database) as snapshot:
+        assert before < snapshot.taken_at < before + 10**9
 
 
 def test_a_range_that_comes_twice_counts_once(filled: World) -> None:
@@ -177,6 +199,21 @@ def test_a_missing_row_fails_the_run(filled: World, whole: bool) -> None:
         ranges = snapshot.cut(rows_each=7)
         with pytest.raises(IntegrityError, match="80"):
             run_scan(snapshot, [seen], runner=Forgetful(whole), ranges=ranges)
+    assert "finish" not in seen.steps
+
+
+def test_one_that_is_stopped_finishes_nothing(filled: World) -> None:
+    """A server that goes down does not read on to the end of a large table."""
+    seen, told = Seen(), list[int]()
+    with open_snapshot(filled.database) as snapshot, pytest.raises(Aborted, match="stopped"):
+        run_scan(
+            snapshot,
+            [seen],
+            ranges=snapshot.cut(rows_each=5),
+            tell=lambda rows, _: told.append(rows),
+            over=lambda: len(told) == 2,
+        )
+    assert len(told) == 2
     assert "finish" not in seen.steps
 
 

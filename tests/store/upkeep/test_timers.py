@@ -11,9 +11,10 @@ import pytest
 from calque.errors import FailedPrecondition, Unavailable
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.engine.database import Database
+from calque.store.metabase.objects.hold_pieces import HeldPieces, Hold
 from calque.store.metabase.upkeep import lease as lease_module
 from calque.store.metabase.upkeep.last_runs import last_run
-from calque.store.metabase.upkeep.lease import LEASE_US, hold_lease
+from calque.store.metabase.upkeep.lease import LEASE_US, held_leases, hold_lease
 from calque.store.serve import serve_metrics, serve_store
 from calque.store.upkeep.timers import TIMERS, Timer, Timers
 from tests.store.upkeep.kept_store import KeptStore
@@ -89,6 +90,40 @@ def test_a_server_that_is_started_anew_remembers(plain: KeptStore) -> None:
     assert last_run(plain.store.endpoint.database, "timer daily") is not None
 
 
+def test_a_clock_that_was_put_back_stops_nothing(plain: KeptStore) -> None:
+    """What ran tomorrow, by a clock that was wrong, is due as ever; once, and then in its time."""
+    ran: list[int] = []
+    timer = Timer("daily", 86_400, lambda *_: ran.append(1))
+    running = Timers(plain.store, threading.Event(), [timer])
+    plain.pass_days(1000)
+    running._run_if_due(timer)
+    plain.pass_days(-900)
+    running._run_if_due(timer)
+    running._run_if_due(timer)
+    assert ran == [1, 1]
+    plain.pass_days(1.01)
+    running._run_if_due(timer)
+    assert ran == [1, 1, 1]
+    running.close()
+
+
+def test_who_was_killed_before_the_clock_was_put_back_holds_nothing(plain: KeptStore) -> None:
+    """Neither a service nor, by a backup, the pieces: else both would wait for years."""
+    database = plain.store.endpoint.database
+    plain.pass_days(1000)
+    lease_module.Lease(database, "gc").take()
+    hold = Hold(database)
+    hold.refresh()
+    assert held_leases(database) == {"gc"}
+    assert HeldPieces(database)
+    plain.pass_days(-1000)
+    assert held_leases(database) == frozenset()
+    assert not HeldPieces(database)
+    with hold_lease(database, "gc") as lease:
+        lease.require()
+    Hold(database).refresh()
+
+
 def test_a_lease_is_one_processs(database: Database, clock: Clock) -> None:
     """Until it ends or runs out; whoever lost it is told."""
     with hold_lease(database, "gc") as lease:
@@ -125,6 +160,23 @@ def test_a_lost_lease_is_noticed(
         with pytest.raises(FailedPrecondition, match="paused too long"):
             _wait_until_lost(lease)
         other.end()
+
+
+def test_who_was_stopped_has_no_lease_when_it_goes_on(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked before its lease can be put off; another may have had it, and ended it."""
+    lease = lease_module.Lease(database, "gc")
+    lease.take()
+    lease.require()
+    monkeypatch.setattr(lease_module, "LEASE_US", -1)  # its time is over, by its own clock
+    with pytest.raises(FailedPrecondition, match="paused too long"):
+        lease.require()
+    monkeypatch.setattr(lease_module, "REFRESH_S", 0.0)
+    lease.keep()
+    monkeypatch.setattr(lease_module, "LEASE_US", LEASE_US)
+    with pytest.raises(FailedPrecondition, match="paused too long"):
+        lease.require()
 
 
 def _wait_until_lost(lease: lease_module.Lease) -> None:

@@ -42,8 +42,11 @@ def exit_(
 
     with open_store(folder) as store:
         if cancel:
-            stays = cancel_exit(store, node)
-            say(f"node {stays.name} stays")
+            stays = cancel_exit(store, node, dry_run=dry_run)
+            if json:
+                as_json({"node": stays.name, "state": stays.state})
+            else:
+                say(f"node {stays.name} {'would stay' if dry_run else 'stays'}")
             return
         with row_bar("pieces") as tell:
             report = exit_node(

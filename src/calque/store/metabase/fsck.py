@@ -10,8 +10,8 @@ What must hold, and is checked here:
 4. an ancestor is an original (no chains), a committed object, with at most 100 copies;
 5. every reference belongs to an object, which borrows at least one segment;
 6. a project's usage is the sum of its committed objects;
-7. copies expire with their ancestor; packed pieces and their redundancy can be read, and name
-   known nodes;
+7. copies expire with their ancestor; packed pieces and what is needed to find them (redundancy,
+   size, root piece id) can be read, and name known nodes;
 8. stored keys and objects belong to an operation that is still collecting;
 9. pieces that wait to be deleted belong to no segment;
 10. a slice is a segment of an object, lies within a segment that has pieces, and expires with it.
@@ -30,7 +30,7 @@ from calque.errors import IntegrityError
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.model import checks as verify
 from calque.store.metabase.model.packed_pieces import unpack
-from calque.store.metabase.model.records import readable_redundancy
+from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, readable_redundancy
 from calque.store.metabase.scan import Snapshot, open_snapshot
 
 MOST = 1000
@@ -173,7 +173,14 @@ class PackedRows:
     """An observer of what is packed in the rows of segments."""
 
     nodes: Collection[int]
-    columns: tuple[str, ...] = ("stream_id", "position", "redundancy", "remote_alias_pieces")
+    columns: tuple[str, ...] = (
+        "stream_id",
+        "position",
+        "root_piece_id",
+        "encrypted_size",
+        "redundancy",
+        "remote_alias_pieces",
+    )
     findings: list[Finding] = field(default_factory=list)
 
     def start(self, snapshot: Snapshot) -> None:
@@ -195,23 +202,31 @@ class _PackedFork:
         self._findings: list[Finding] = []
 
     def process(self, batch: Mapping[str, Sequence[Any]]) -> None:
-        for stream_id, position, redundancy, packed in zip(
+        for stream_id, position, root, size, redundancy, packed in zip(
             *(batch[name] for name in PackedRows.columns), strict=True
         ):
-            kind = None if packed is None else self._problem(redundancy, packed)
+            kind = None if packed is None else self._problem(root, size, redundancy, packed)
             if kind is not None and len(self._findings) < MOST:
                 self._findings.append(Finding(kind, _where((stream_id, position))))
 
     def result(self) -> list[Finding]:
         return self._findings
 
-    def _problem(self, redundancy: int, packed: bytes) -> str | None:
-        if readable_redundancy(redundancy) is None:
+    def _problem(self, root: bytes, size: int, redundancy: int, packed: bytes) -> str | None:
+        scheme = readable_redundancy(redundancy)
+        if scheme is None:
             return "damaged redundancy"
+        if len(root) != ROOT_PIECE_ID_SIZE:
+            return "damaged root piece id"
+        if size < 1:
+            return "damaged size"
         try:
-            unknown = {alias for _, alias in unpack(packed)} - self._nodes
+            placed = unpack(packed)
         except IntegrityError:
             return "damaged pieces"
+        if placed[-1][0] >= scheme.total:
+            return "damaged pieces"
+        unknown = {alias for _, alias in placed} - self._nodes
         return "pieces on unknown nodes" if unknown else None
 
 

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
 
+from calque.errors import IntegrityError
+
 PIECE_ID_SIZE = 32
 PIECE_NAMES = 2
 """How piece ids are derived now; the version in the name of each."""
@@ -42,7 +44,13 @@ def piece_id(root_piece_id: bytes, node_id: bytes, number: int) -> bytes:
 def piece_digests(root_piece_id: bytes, pieces: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
     """What follows the version in the ids of a segment's pieces, given by number and node id."""
     # The key is taken in once a segment and not once a piece: that is most of the work.
-    keyed = blake2b(key=root_piece_id, digest_size=_DIGEST)
+    try:
+        keyed = blake2b(key=root_piece_id, digest_size=_DIGEST)
+    except ValueError as error:
+        raise IntegrityError(
+            f"a root piece id of {len(root_piece_id)} bytes is none",
+            hint="`calque store fsck` names the segment.",
+        ) from error
     for number, node_id in pieces:
         state = keyed.copy()
         state.update(node_id + number.to_bytes(4, "big"))

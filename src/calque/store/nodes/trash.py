@@ -30,6 +30,9 @@ KEPT = timedelta(days=7)
 UNFINISHED = timedelta(days=1)
 """How old what a killed write left must be: a write that is under way is never so old."""
 
+CLOCKS_DIFFER = timedelta(hours=24)
+"""A node whose clock is further behind is not collected; the commit window has room for this."""
+
 MANY = 100
 """So many pieces may go even if no more stay: where more would, somebody must say it is meant."""
 
@@ -63,8 +66,9 @@ def collect_garbage(
     """Move to the trash what is not in the filter and old enough; nothing is deleted.
 
     IntegrityError for a damaged filter; FailedPrecondition for one of another store or node, of a
-    run that is not newer than the last, and where most pieces would go without ``many``. Ends
-    early when ``stopped`` says so; killed anywhere, the next run goes on.
+    run that is not newer than the last, where most pieces would go without ``many``, and where the
+    node's clock is behind. Ends early when ``stopped`` says so; killed anywhere, the next run goes
+    on.
     """
     wanted = PieceFilter.from_bytes(data)
     node.require_answer()
@@ -85,6 +89,7 @@ def collect_garbage(
         # Before the first piece: from now on no older filter is followed.
         _note_run(node, wanted)
         faults.point("gc.noted")
+        _require_clock(node)
         garbage = _move(node, garbage, now, stopped)
     return Collected(kept, young, len(garbage), sum(each.size for each in garbage))
 
@@ -179,6 +184,17 @@ def _read_note(node: Node) -> tuple[bytes | None, int]:
 def _note_run(node: Node, wanted: PieceFilter) -> None:
     note = {"store": wanted.store_id.hex(), "run": wanted.run}
     node.root.write(NOTE, json.dumps(note).encode())
+
+
+def _require_clock(node: Node) -> None:
+    """FailedPrecondition where what was written a moment ago looks as if it were old."""
+    written = node.root.stat(NOTE).last_modified
+    if written is not None and datetime.now(UTC) - written > CLOCKS_DIFFER:
+        raise FailedPrecondition(
+            f"the clock of node {node.name} is at {written:%Y-%m-%d %H:%M}: its youngest pieces "
+            "would be taken for garbage",
+            hint="Set it right, and collect again.",
+        )
 
 
 def _is_young(stored: StoredPiece, older_than: int) -> bool:

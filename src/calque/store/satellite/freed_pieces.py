@@ -16,7 +16,7 @@ from calque.errors import CalqueError, IntegrityError
 from calque.store.callers import act_for_caller
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.engine.database import Database
-from calque.store.metabase.model.records import DeletedPieces, FreedSegment
+from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, DeletedPieces, FreedSegment
 from calque.store.metabase.objects.freed_segments import list_freed, settle_freed
 from calque.store.metabase.objects.hold_pieces import HeldPieces
 
@@ -93,6 +93,7 @@ class FreedPieces:
         """
         # First, or the rows of what is deleted already would be read again as work to do.
         self.settle()
+        self._nodes.refresh()  # which of them are given up by now
         gone = seen = 0
         for page in list_freed(self._database):
             if over() or (most is not None and seen >= most):
@@ -112,12 +113,15 @@ class FreedPieces:
         ]
 
     def _readable(self, freed: FreedSegment) -> bool:
+        problem: object = "its root piece id is damaged"
         try:
             self._nodes.unpack(freed.alias_pieces)
+            if len(freed.root_piece_id) == ROOT_PIECE_ID_SIZE:
+                return True
         except IntegrityError as error:
-            _log.warning("pieces of %s wait: %s", freed.root_piece_id.hex(), error)
-            return False
-        return True
+            problem = error
+        _log.warning("pieces of %s wait: %s", freed.root_piece_id.hex(), problem)
+        return False
 
     def settle(self) -> None:
         """Take what was deleted off the queue."""

@@ -103,7 +103,9 @@ def audit_store(
         with open_scan(database, options) as (snapshot, runner):
             sample = AuditSample(secrets.token_bytes(16), snapshot.taken_at, slots)
             ranges = snapshot.cut(rows_each=options.range_rows)
-            report = run_scan(snapshot, [sample], runner=runner, ranges=ranges, tell=tell)
+            report = run_scan(
+                snapshot, [sample], runner=runner, ranges=ranges, tell=tell, over=over
+            )
         auditor = Auditor(store, lease, dry_run=dry_run)
         for due in due_audits(database):
             auditor.ask_again(due)
@@ -187,7 +189,9 @@ class Auditor:
         self._nodes.refresh()
         for record in self._nodes.all():
             if not self._dry_run and _is_failing(record):
-                self._nodes.set_state(record.node_id, "failing", left_at=record.left_at)
+                self._nodes.set_state(
+                    record.node_id, "failing", left_at=record.left_at, was=record.state
+                )
         return tuple(
             NodeAudit(record.name, record.state, found["good"], found["wrong"], found["silent"])
             for record in self._nodes.all()
@@ -197,7 +201,7 @@ class Auditor:
     def _coder_of(self, segment: OwnedPieces) -> Coder | None:
         """How the segment is coded; None where its row is damaged, for which no node is blamed."""
         try:
-            self._nodes.unpack(segment.alias_pieces)
+            self._nodes.unpack(segment.check().alias_pieces)
             return Coder(Redundancy(**StoredRedundancy.decode(segment.redundancy)._asdict()))
         except (IntegrityError, InvalidInput) as error:
             _log.warning("segment %s/%d: %s", segment.stream_id.hex(), segment.position, error)

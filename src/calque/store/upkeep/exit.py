@@ -8,6 +8,7 @@ so the work can be stopped, resumed by anybody, or cancelled.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -29,11 +30,13 @@ from calque.store.upkeep.engines import ScanOptions, open_scan
 from calque.store.upkeep.heal import Healed, Healer
 from calque.store.upkeep.heal_at_once import heal_at_once
 from calque.store.upkeep.node_states import find_node
-from calque.store.upkeep.scan import Batch, Tell, run_scan
+from calque.store.upkeep.scan import Batch, Over, Tell, run_scan
 
 SERVICE = "exit"
 MOST_A_RANGE = 20_000
 """Segments that one range names at most; the next scan finds the others."""
+
+_log = logging.getLogger(__name__)
 
 _PASSES = 100
 _NOTED_EVERY_S = 1.0
@@ -148,18 +151,20 @@ def exit_node(
             f"node {record.name} is gone already", hint="`calque store repair` replaces its pieces."
         )
     if dry_run:
-        left = _scan_node(database, record, options, tell).count
+        left = _scan_node(database, record, options, tell, over).count
         return ExitReport(record.name, record.state, 0, left, 0, 0, dry_run=True)
     with hold_lease(database, f"{SERVICE} {record.name}") as lease:
         nodes = Nodes(database)
-        nodes.set_state(record.node_id, "exiting", left_at=record.left_at or database.clock())
+        left_at = record.left_at or database.clock()
+        while nodes.get(record.node_id).state != "exiting":  # somebody else may change it, too
+            nodes.set_state(record.node_id, "exiting", left_at=left_at)
         note_run(database, _progress_of(record), {})
         faults.point("exit.begun")
         # Uploads of other processes have heard of it by then.
         time.sleep(2 * STATES_BELIEVED_S)
         healer, done = Healer(store), Counter[Healed]()
         for _ in range(_PASSES):
-            found = _scan_node(database, record, options, tell)
+            found = _scan_node(database, record, options, tell, over)
             if not found.count:
                 nodes.set_state(record.node_id, "gone", left_at=database.clock())
                 break
@@ -190,23 +195,37 @@ def exit_node(
     return report
 
 
-def cancel_exit(store: EmbeddedStore, name: str) -> NodeRecord:
+def cancel_exit(store: EmbeddedStore, name: str, *, dry_run: bool = False) -> NodeRecord:
     """The node stays after all, with what it has; FailedPrecondition unless it is leaving."""
     record = find_node(store, name)
+    _require_leaving(record)
+    if dry_run:
+        return record
+    with hold_lease(store.endpoint.database, f"{SERVICE} {record.name}"):
+        nodes = Nodes(store.endpoint.database)
+        # It may have left by now: then its disk may be switched off at any moment.
+        _require_leaving(nodes.get(record.node_id))
+        nodes.set_state(record.node_id, "ok", was="exiting")
+        return nodes.get(record.node_id)
+
+
+def _require_leaving(record: NodeRecord) -> None:
     if record.state != "exiting":
         raise FailedPrecondition(
             f"node {record.name} is {record.state}: there is nothing to cancel"
         )
-    with hold_lease(store.endpoint.database, f"{SERVICE} {record.name}"):
-        nodes = Nodes(store.endpoint.database)
-        nodes.set_state(record.node_id, "ok")
-        return nodes.get(record.node_id)
 
 
 def resume_exits(store: EmbeddedStore, over: Callable[[], bool]) -> list[ExitReport]:
-    """Go on with every node that is leaving."""
-    leaving = [each for each in store.endpoint.admin.nodes() if each.state == "exiting"]
-    return [exit_node(store, each.node_id.hex(), over=over) for each in leaving]
+    """Go on with every node that is leaving, but for those that another process empties."""
+    reports = []
+    for each in store.endpoint.admin.nodes():
+        if each.state == "exiting":
+            try:
+                reports.append(exit_node(store, each.node_id.hex(), over=over))
+            except FailedPrecondition as error:
+                _log.info("node %s is left out: %s", each.name, error)
+    return reports
 
 
 def _progress_of(node: NodeRecord) -> str:
@@ -220,12 +239,12 @@ def _note_progress(database: Database, node: NodeRecord, progress: ExitProgress)
 
 
 def _scan_node(
-    database: Database, record: NodeRecord, options: ScanOptions, tell: Tell | None
+    database: Database, record: NodeRecord, options: ScanOptions, tell: Tell | None, over: Over
 ) -> PiecesOfNode:
     with open_scan(database, options) as (snapshot, runner):
         observer = PiecesOfNode(record.alias)
         ranges = snapshot.cut(rows_each=options.range_rows)
-        run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell)
+        run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell, over=over)
     return observer
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calque.store.metabase.model.packed_pieces import unpack_if_readable
+from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE
 from calque.store.metabase.scan import Snapshot
 from calque.store.nodes.pieces import piece_digests
 from calque.store.upkeep.scan import Batch
@@ -95,6 +96,8 @@ def derive_digests(
     if packed is None:
         return []
     placed = [each for each in unpack_if_readable(packed) if each[1] in nodes]
+    if len(root) != ROOT_PIECE_ID_SIZE:
+        return []
     digests = piece_digests(root, [(number, nodes[alias]) for number, alias in placed])
     return [(alias, digest) for (_, alias), digest in zip(placed, digests, strict=True)]
 

@@ -9,8 +9,9 @@ from calque.store.metabase.fsck import Finding, PackedRows, compare_rows, known_
 from calque.store.metabase.upkeep.last_runs import note_run
 from calque.store.metabase.upkeep.lease import hold_lease
 from calque.store.metabase.upkeep.mend import Mended, mend
+from calque.store.satellite.freed_pieces import never_over
 from calque.store.upkeep.engines import ScanOptions, open_scan
-from calque.store.upkeep.scan import Observer, Tell, run_scan
+from calque.store.upkeep.scan import Observer, Over, Tell, run_scan
 from calque.store.upkeep.stored_pieces import PieceCheck, expect_pieces
 
 SERVICE = "fsck"
@@ -23,8 +24,10 @@ def check_store(
     nodes: bool = True,
     scan: ScanOptions | None = None,
     tell: Tell | None = None,
+    over: Over = never_over,
 ) -> list[Finding]:
-    """Everything that is wrong; an empty list means whole. Nothing is changed.
+    """Everything that is wrong; an empty list means whole. Nothing is changed. Aborted when
+    ``over`` said so: what was found is not all that there is.
 
     Pieces younger than the commit window may belong to uploads under way and are no orphans,
     unless ``young`` says that nothing runs. Without ``nodes`` only rows are looked at.
@@ -35,11 +38,11 @@ def check_store(
             packed = PackedRows(known_aliases(snapshot))
             observers: list[Observer] = [packed, expected] if nodes else [packed]
             ranges = snapshot.cut(rows_each=options.range_rows)
-            run_scan(snapshot, observers, runner=runner, ranges=ranges, tell=tell)
+            run_scan(snapshot, observers, runner=runner, ranges=ranges, tell=tell, over=over)
             findings = [*compare_rows(snapshot), *packed.findings]
         # The snapshot is let go of first: to list nodes may take hours.
         if nodes:
-            findings += PieceCheck(store, expected, young).run()
+            findings += PieceCheck(store, expected, young, over).run()
     return findings
 
 

@@ -126,7 +126,7 @@ def collect_store(
     """
     options, database = options or GcOptions(), store.endpoint.database
     with hold_lease(database, SERVICE) as lease:
-        filters = make_filters(store, options, tell=tell)
+        filters = make_filters(store, options, tell=tell, over=over)
         faults.point("gc.filters")
         lease.require()
         now = moment(database.clock())
@@ -146,7 +146,13 @@ def collect_store(
     return report
 
 
-def make_filters(store: EmbeddedStore, options: GcOptions, *, tell: Tell | None = None) -> Filters:
+def make_filters(
+    store: EmbeddedStore,
+    options: GcOptions,
+    *,
+    tell: Tell | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> Filters:
     """The filter of every node, from one snapshot; nothing is sent."""
     database = store.endpoint.database
     store_id = keep_setting(database, STORE_ID, secrets.token_bytes(16))
@@ -155,7 +161,7 @@ def make_filters(store: EmbeddedStore, options: GcOptions, *, tell: Tell | None 
         sample = _sample_pieces(snapshot, options.scan)
         observer = PieceFilters(nodes, _shapes(snapshot, nodes, sample, options))
         ranges = snapshot.cut(rows_each=options.scan.range_rows or sample.range_rows)
-        report = run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell)
+        report = run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell, over=over)
     older_than = snapshot.taken_at - int(options.window.total_seconds() * 1_000_000)
     before = last_run(database, SERVICE)
     # By the time, so that it rises even where the database was put back from an older day.

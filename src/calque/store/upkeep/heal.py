@@ -242,7 +242,7 @@ class _Segment:
 
     @classmethod
     def of(cls, family: Family, nodes: Nodes) -> _Segment:
-        row = family.segment
+        row = family.segment.check()
         nodes.refresh()
         redundancy = Redundancy(**StoredRedundancy.decode(row.redundancy)._asdict())
         return cls(

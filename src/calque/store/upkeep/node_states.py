@@ -45,14 +45,22 @@ def check_nodes(
         if record is None:
             continue
         problem = _problem_of(node)
-        state = _next_state(record, not problem, now, gone_after)
+        wanted = _next_state(record, not problem, now, gone_after)
         if node.id in gone:
-            state = "gone"
-        if state != record.state:
-            _log.warning("node %s is %s (was %s) %s", node.name, state, record.state, problem)
-            nodes.set_state(node.id, state, left_at=record.left_at)
+            wanted = "gone"
+        state = record.state
+        if wanted != state:
+            state = _change_state(nodes, record, wanted, problem)
         reports.append(NodeReport(node.name, state, not problem, problem))
     return reports
+
+
+def _change_state(nodes: Nodes, record: NodeRecord, state: NodeState, problem: str) -> str:
+    """The state of a node from now on. One that was told to leave meanwhile goes on leaving: to
+    ask them all takes its time."""
+    if nodes.set_state(record.node_id, state, left_at=record.left_at, was=record.state):
+        _log.warning("node %s is %s (was %s) %s", record.name, state, record.state, problem)
+    return nodes.get(record.node_id).state
 
 
 def find_node(store: EmbeddedStore, name: str) -> NodeRecord:
@@ -91,7 +99,8 @@ def _problem_of(node: Node) -> str:
 def _next_state(record: NodeRecord, answers: bool, now: int, gone_after: timedelta) -> NodeState:
     """What the answer, or the lack of one, makes of a node."""
     state: NodeState = record.state  # type: ignore[assignment]  # the metabase holds no other
-    silent_for = now - record.state_since if state == "silent" else 0
+    # By its amount: where the clock was put back nobody knows better.
+    silent_for = abs(now - record.state_since) if state == "silent" else 0
     limit = int(gone_after.total_seconds() * 1_000_000)
     if answers and (state == "silent" or (state == "gone" and record.left_at is None)):
         return "ok"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from calque.errors import IntegrityError
 from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE
 from calque.store.metabase.scan import Snapshot
 from calque.store.nodes.bloom import WORDS_SIZE, BloomFilter, BloomShape, words_of
 from calque.store.nodes.pieces import piece_digests
@@ -95,6 +96,10 @@ class _FilterFork:
             if packed is None:
                 continue
             placed = unpack(packed)
+            if len(root) != ROOT_PIECE_ID_SIZE:
+                raise IntegrityError(
+                    "a segment has a damaged root piece id", hint="See `calque store fsck`."
+                )
             try:
                 digests = piece_digests(root, [(number, nodes[alias]) for number, alias in placed])
                 for (_, alias), digest in zip(placed, digests, strict=True):

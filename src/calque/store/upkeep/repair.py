@@ -110,7 +110,7 @@ def repair_store(
             nodes: list[NodeReport] = []
         else:
             nodes = check_nodes(store, gone_after=options.gone_after, gone=gone)
-        health, scan = check_segments(database, options.scan, tell=tell)
+        health, scan = check_segments(database, options.scan, tell=tell, over=over)
         faults.point("repair.checked")
         healer, done = Healer(store), Counter[Healed]()
         if not options.dry_run:
@@ -137,7 +137,11 @@ def repair_store(
 
 
 def check_segments(
-    database: Database, options: ScanOptions, *, tell: Tell | None = None
+    database: Database,
+    options: ScanOptions,
+    *,
+    tell: Tell | None = None,
+    over: Callable[[], bool] = lambda: False,
 ) -> tuple[SegmentHealth, ScanReport]:
     """The health of every segment, from one snapshot; nothing is queued."""
     with open_scan(database, options) as (snapshot, runner):
@@ -146,7 +150,7 @@ def check_segments(
         gone = {each.alias for each in nodes if each.state == "gone"}
         observer = SegmentHealth(healthy, gone, snapshot.taken_at)
         ranges = snapshot.cut(rows_each=options.range_rows)
-        report = run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell)
+        report = run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell, over=over)
     return observer, report
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from calque import faults
-from calque.errors import IntegrityError
+from calque.errors import Aborted, IntegrityError
 from calque.store.metabase.scan import Range, Reader, Snapshot, SnapshotSource
 
 Batch = Mapping[str, Sequence[Any]]
@@ -23,6 +23,9 @@ Batch = Mapping[str, Sequence[Any]]
 
 Tell = Callable[[int, int], None]
 """Hears how many rows of how many were read."""
+
+Over = Callable[[], bool]
+"""Whether there is no time left."""
 
 
 class Fork(Protocol):
@@ -126,11 +129,12 @@ def run_scan(
     runner: Runner | None = None,
     ranges: Sequence[Range] | None = None,
     tell: Tell | None = None,
+    over: Over = lambda: False,
 ) -> ScanReport:
     """Show every segment of the snapshot to the observers, and finish them.
 
     IntegrityError when the rows are not those that the snapshot counts, Unavailable when the
-    snapshot was lost meanwhile: then no observer is finished.
+    snapshot was lost meanwhile, Aborted when ``over`` said so: then no observer is finished.
     """
     runner, started = runner or LocalRunner(), time.monotonic()
     ranges = snapshot.cut() if ranges is None else ranges
@@ -146,6 +150,8 @@ def run_scan(
             observer.join(result)
         if tell is not None:
             tell(sum(seen.values()), snapshot.rows)
+        if over():
+            raise Aborted("the scan was stopped: nothing was done with what was found")
     _require_all(snapshot, ranges, seen)
     for observer in observers:
         observer.finish()

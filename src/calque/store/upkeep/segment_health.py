@@ -81,10 +81,14 @@ class _HealthFork:
                 continue
             scheme = readable_redundancy(redundancy)
             # Where nobody can tell which pieces it has, none is left.
-            aliases = [alias for _, alias in unpack_if_readable(packed)]
+            placed = unpack_if_readable(packed)
+            aliases = [alias for _, alias in placed]
             count = sum(alias in self._healthy for alias in aliases)
-            # Nor is any known to be enough where nobody can tell how many it needs.
-            kind = "lost" if scheme is None else _kind(count, scheme)
+            # Nor is any known to be enough where nobody can tell how many it needs, or which.
+            if scheme is None or not placed or placed[-1][0] >= scheme.total:
+                kind = "lost"
+            else:
+                kind = _kind(count, scheme)
             self._found.by_health[kind] += 1
             if kind == "lost":
                 self._found.lost.append(InjuredSegment(stream_id, position, root, count))

@@ -18,7 +18,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from calque.errors import CalqueError
+from calque.errors import Aborted, CalqueError
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.accounts.nodes import Nodes
 from calque.store.metabase.fsck import MOST, Finding
@@ -27,7 +27,9 @@ from calque.store.nodes.commit_window import COMMIT_WINDOW
 from calque.store.nodes.node import Node, StoredPiece
 from calque.store.nodes.pieces import PIECE_ID_SIZE, PIECE_NAMES, piece_id
 from calque.store.nodes.sweeps import sweep_node
+from calque.store.satellite.freed_pieces import never_over
 from calque.store.upkeep.expected_pieces import ExpectedPieces, derive_digests, key_of
+from calque.store.upkeep.scan import Over
 from calque.store.upkeep.sorted_runs import SLICE, SortedRuns, slices_for
 
 STORED = np.dtype(
@@ -50,11 +52,12 @@ class PieceCheck:
     store: EmbeddedStore
     expected: ExpectedPieces
     young: bool = False
+    over: Over = never_over
 
     def run(self) -> Iterator[Finding]:
         """What is wrong: of each node the first thousand of a kind.
 
-        Of a node that does not answer that is all that is said.
+        Of a node that does not answer that is all that is said. Aborted when ``over`` said so.
         """
         waiting, gone = self._waiting(), self._gone()
         nodes = {node.id: node for node in self.store.own_nodes()}
@@ -65,15 +68,25 @@ class PieceCheck:
             with closing(SortedRuns(STORED)) as there:
                 try:
                     if node is not None:
-                        sweep_node(node, partial(_list_pieces, into=there, group=alias))
+                        sweep_node(node, partial(self._list_pieces, into=there, group=alias))
                 except CalqueError as error:
                     yield Finding(
                         "node that does not answer", f"{node_id.hex()[:12]}: {error.message}"
                     )
                     continue
+                if self.over():
+                    raise Aborted("the check of the nodes was stopped")
                 # What a node that is given up still has is nobody's, and nobody collects it.
                 orphans = None if node is None or node_id in gone else waiting
                 yield from self._compare(alias, there, orphans, reachable=node is not None)
+
+    def _list_pieces(self, node: Node, into: SortedRuns, group: int) -> None:
+        """Every piece of a node, onto the disk."""
+        pieces = node.pieces()
+        while some := [_entry(each) for each in islice(pieces, SLICE)]:
+            into.add(group, np.array(some, STORED))
+            if self.over():
+                return
 
     def _compare(
         self, alias: int, there: SortedRuns, waiting: Waiting | None, *, reachable: bool
@@ -163,13 +176,6 @@ class PieceCheck:
             for each in self.store.endpoint.list_waiting_pieces()
             for number, node_id, _ in each.pieces
         }
-
-
-def _list_pieces(node: Node, into: SortedRuns, group: int) -> None:
-    """Every piece of a node, onto the disk."""
-    pieces = node.pieces()
-    while some := [_entry(each) for each in islice(pieces, SLICE)]:
-        into.add(group, np.array(some, STORED))
 
 
 def _entry(stored: StoredPiece) -> tuple[int, bytes, int, float]:

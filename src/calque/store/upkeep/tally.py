@@ -28,7 +28,7 @@ from calque.store.metabase.upkeep.lease import hold_lease
 from calque.store.metabase.upkeep.usage_history import UsageRow, hour_of, record_usage
 from calque.store.nodes.erasure import Coder, Redundancy
 from calque.store.upkeep.engines import ScanOptions, open_scan
-from calque.store.upkeep.scan import Batch, ScanReport, Tell, run_scan
+from calque.store.upkeep.scan import Batch, Over, ScanReport, Tell, run_scan
 
 SERVICE = "tally"
 
@@ -153,11 +153,12 @@ def tally_store(
     dry_run: bool = False,
     scan: ScanOptions | None = None,
     tell: Tell | None = None,
+    over: Over = lambda: False,
 ) -> TallyReport:
     """Count everything in one snapshot, and record it as the usage of this hour."""
     database = store.endpoint.database
     with hold_lease(database, SERVICE):
-        report = count_usage(database, scan, tell=tell)
+        report = count_usage(database, scan, tell=tell, over=over)
         faults.point("tally.counted")
         if not dry_run:
             record_usage(database, _rows(report))
@@ -173,14 +174,18 @@ def tally_store(
 
 
 def count_usage(
-    database: Database, scan: ScanOptions | None = None, *, tell: Tell | None = None
+    database: Database,
+    scan: ScanOptions | None = None,
+    *,
+    tell: Tell | None = None,
+    over: Over = lambda: False,
 ) -> TallyReport:
     """Count everything in one snapshot; nothing is recorded."""
     options = scan or ScanOptions()
     with open_scan(database, options) as (snapshot, runner):
         observer = SegmentTally()
         ranges = snapshot.cut(rows_each=options.range_rows)
-        report = run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell)
+        report = run_scan(snapshot, [observer], runner=runner, ranges=ranges, tell=tell, over=over)
         buckets = [
             BucketTally(bytes(project).hex(), name, int(count), int(segments), int(size))
             for project, name, count, segments, size in snapshot.query(BUCKETS)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from calque.errors import CalqueError, FailedPrecondition
+from calque.errors import Aborted, CalqueError, FailedPrecondition
 from calque.store.embedded import EmbeddedStore
 from calque.store.metabase.upkeep.last_runs import last_run, note_run
 from calque.store.upkeep.audit import audit_store
@@ -23,9 +23,8 @@ from calque.store.upkeep.gc import collect_store
 from calque.store.upkeep.metrics import UpkeepMetrics
 from calque.store.upkeep.node_states import check_nodes
 from calque.store.upkeep.repair import repair_store
+from calque.store.upkeep.scan import Over
 from calque.store.upkeep.tally import tally_store
-
-Over = Callable[[], bool]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 _LOOK_EVERY = 10.0
@@ -53,7 +52,7 @@ def _nodes(store: EmbeddedStore, metrics: UpkeepMetrics, over: Over) -> object:
 
 
 def _tally(store: EmbeddedStore, metrics: UpkeepMetrics, over: Over) -> object:
-    report = tally_store(store)
+    report = tally_store(store, over=over)
     metrics.count_tally(report)
     metrics.count_scan(report.scan, store.endpoint.database.clock())
     return report
@@ -85,7 +84,7 @@ def _gc(store: EmbeddedStore, metrics: UpkeepMetrics, over: Over) -> object:
 
 
 def _fsck(store: EmbeddedStore, metrics: UpkeepMetrics, over: Over) -> object:
-    findings = check_store(store)
+    findings = check_store(store, over=over)
     note_findings(store, findings)
     for each in findings:
         _log.error("fsck: %s: %s", each.kind, each.where)
@@ -137,6 +136,8 @@ class Timers(threading.Thread):
                 note_run(self._store.endpoint.database, timer_key(timer), {})
         except FailedPrecondition as error:  # another process does it, or must be waited for
             _log.info("%s is left out: %s", timer.service, error)
+        except Aborted as error:  # the server is being stopped
+            _log.info("%s: %s", timer.service, error)
         except CalqueError as error:  # the next time may be better
             self._metrics.count_failure(timer.service)
             _log.warning("%s failed: %s", timer.service, error)
@@ -146,10 +147,14 @@ class Timers(threading.Thread):
 
     def _is_due(self, timer: Timer) -> bool:
         """Since it ran last, in whichever process, or was tried here, or this server began."""
-        found = last_run(self._store.endpoint.database, timer_key(timer))
-        last = self._began if found is None else found.finished_at
-        last = max(last, self._tried.get(timer.service, 0))
-        return self._store.endpoint.database.clock() - last >= timer.every * 1_000_000
+        database = self._store.endpoint.database
+        found, now = last_run(database, timer_key(timer)), database.clock()
+        ran = self._began if found is None else found.finished_at
+        # By the amount: a run of tomorrow was noted before the clock was put back.
+        return all(
+            abs(now - at) >= timer.every * 1_000_000
+            for at in (ran, self._tried.get(timer.service, 0))
+        )
 
 
 def timer_key(timer: Timer) -> str:

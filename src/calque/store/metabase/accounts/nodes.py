@@ -147,8 +147,15 @@ class Nodes:
             # From before the question: what was written since may not be in the answer.
             self._read_at = asked
 
-    def set_state(self, node_id: bytes, state: NodeState, *, left_at: int | None = None) -> bool:
-        """Change a node's state; False when it has that state already."""
+    def set_state(
+        self,
+        node_id: bytes,
+        state: NodeState,
+        *,
+        left_at: int | None = None,
+        was: str | None = None,
+    ) -> bool:
+        """Change a node's state; False when it has that state already, or any but ``was``."""
         if state not in get_args(NodeState):
             raise InvalidInput(f"{state!r} is no state of a node")
         old = self._node_with_id(node_id)
@@ -158,7 +165,7 @@ class Nodes:
                 SET_STATE,
                 {
                     "of_node": node_id,
-                    "old_state": old.state,
+                    "old_state": was or old.state,
                     "new_state": state,
                     "since": transaction.now,
                     "new_left_at": left_at,
@@ -206,13 +213,18 @@ class Nodes:
         return [(number, self._node_with_alias(alias)) for number, alias in pieces.unpack(packed)]
 
     def pieces_to_delete(self, segments: Iterable[FreedSegment]) -> list[DeletedPieces]:
-        """What to remove from which node."""
+        """What to remove from which node.
+
+        Nothing from one that is given up: it would be waited for in vain. Should it come back, what
+        it still has is garbage.
+        """
         return [
             DeletedPieces(
                 segment.root_piece_id,
                 tuple(
                     (number, node.node_id, node.address)
                     for number, node in self.unpack(segment.alias_pieces)
+                    if node.state != "gone"
                 ),
             )
             for segment in segments

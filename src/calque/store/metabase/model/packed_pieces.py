@@ -13,6 +13,9 @@ from itertools import accumulate
 from calque.errors import IntegrityError
 
 VERSION = 1
+MOST_PIECES = 255
+"""No segment has more, so no number is larger than this."""
+
 _HINT = "`calque store fsck` names the segment."
 
 
@@ -28,17 +31,25 @@ def pack(pieces: Iterable[tuple[int, int]]) -> bytes:
 
 
 def unpack(packed: bytes) -> list[tuple[int, int]]:
-    """The pairs that :func:`pack` was given, by number."""
-    if not packed or packed[0] != VERSION:
+    """The pairs that :func:`pack` was given, by number; there is at least one."""
+    if len(packed) < 2 or packed[0] != VERSION:
         raise IntegrityError("packed pieces are damaged or of an unknown version", hint=_HINT)
     if packed.isascii() and len(packed) % 2:
         # Every number is one byte, as in most stores: a scan spends its time here.
-        return [
+        pieces = [
             (gap + at, alias)
             for at, (gap, alias) in enumerate(
                 zip(accumulate(packed[1::2]), packed[2::2], strict=True)
             )
         ]
+    else:
+        pieces = _unpack_long(packed)
+    if pieces[-1][0] >= MOST_PIECES:
+        raise IntegrityError("packed pieces have a number that no piece has", hint=_HINT)
+    return pieces
+
+
+def _unpack_long(packed: bytes) -> list[tuple[int, int]]:
     pieces: list[tuple[int, int]] = []
     at, before = 1, -1
     while at < len(packed):

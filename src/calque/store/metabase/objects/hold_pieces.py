@@ -22,6 +22,7 @@ from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model.schema import settings
+from calque.store.metabase.model.terms import is_held
 
 HOLD = "pieces_held"
 LEASE_US = 120 * 1_000_000
@@ -75,12 +76,13 @@ class Hold:
     def _take(self, transaction: Transaction) -> bytes:
         found = transaction.row(SETTING, {"of_name": HOLD})
         until, owner = _parts(found[0]) if found else (0, b"")
-        if until > transaction.now and owner != self._owner:
+        held = is_held(until, transaction.now, LEASE_US)
+        if held and owner != self._owner:
             raise FailedPrecondition(
                 "another backup of this store is under way",
                 hint="Wait for it; one that was killed is forgotten after two minutes.",
             )
-        if self._value and (owner != self._owner or until <= transaction.now):
+        if self._value and (owner != self._owner or not held):
             raise FailedPrecondition(
                 "the backup was paused too long: pieces may be gone", hint="Begin it anew."
             )
@@ -115,7 +117,8 @@ class HeldPieces:
             now = time.monotonic()
             if now - self._asked >= BELIEVED_S:
                 found = self._database.read_rows(SETTING, {"of_name": HOLD})
-                self._held = bool(found) and _parts(found[0][0])[0] > self._database.clock()
+                until = _parts(found[0][0])[0] if found else 0
+                self._held = is_held(until, self._database.clock(), LEASE_US)
                 # From before the question: what was written since may not be in the answer.
                 self._asked = now
             return self._held

@@ -6,8 +6,10 @@ what a service changes it changes by compare-and-swap.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -18,6 +20,7 @@ from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
 from calque.store.metabase.model.schema import leases
+from calque.store.metabase.model.terms import is_held
 from calque.store.metabase.upkeep.upsert import upsert_statement
 
 LEASE_US = 120 * 1_000_000
@@ -29,9 +32,9 @@ LEASE_OF = Statement(
     .where(leases.c.service == bindparam("of_service"))
     .with_for_update(),
 )
-HELD = Statement(
+ALL_LEASES = Statement(
     "leases that are held",
-    select(leases.c.service).where(leases.c.until > bindparam("at")),
+    select(leases.c.service, leases.c.until),
     whole_table="a row for each service",
 )
 TAKE_LEASE = upsert_statement("take a lease", leases)
@@ -45,7 +48,12 @@ END_LEASE = Statement(
 
 def held_leases(database: Database) -> frozenset[str]:
     """What is being done now, by whichever process."""
-    return frozenset(row[0] for row in database.read_rows(HELD, {"at": database.clock()}))
+    now = database.clock()
+    return frozenset(
+        service
+        for service, until in database.read_rows(ALL_LEASES, {})
+        if is_held(until, now, LEASE_US)
+    )
 
 
 class Lease:
@@ -57,10 +65,12 @@ class Lease:
         self._holder = os.urandom(16)
         self._over = threading.Event()
         self._lost = False
+        self._taken = -math.inf
 
     def require(self) -> None:
         """FailedPrecondition once another process may have taken over."""
-        if self._lost:
+        # Who was stopped and goes on is asked this before the lease could be put off.
+        if self._lost or time.monotonic() - self._taken > LEASE_US / 1_000_000:
             raise FailedPrecondition(
                 f"another process does {self.service} by now: this one was paused too long",
                 hint="What was done stays done; the other one goes on.",
@@ -68,12 +78,15 @@ class Lease:
 
     def take(self) -> None:
         """Take it, or put its end off."""
+        asked = time.monotonic()
         self._database.write(self._take)
+        self._taken = asked
 
     def _take(self, transaction: Transaction) -> None:
         found = transaction.row(LEASE_OF, {"of_service": self.service})
-        if found and bytes(found[0]) != self._holder and found[1] > transaction.now:
-            seconds = (found[1] - transaction.now) // 1_000_000
+        holder, until = found or (self._holder, 0)
+        if bytes(holder) != self._holder and is_held(until, transaction.now, LEASE_US):
+            seconds = (until - transaction.now) // 1_000_000
             raise FailedPrecondition(
                 f"{self.service} is under way in another process",
                 hint=f"Wait for it; if it was killed, another may begin in {seconds} seconds.",
@@ -87,6 +100,7 @@ class Lease:
         """In a thread of its own: put the end off again and again."""
         while not self._over.wait(REFRESH_S):
             try:
+                self.require()  # another may have had it since, and ended it
                 self.take()
             except FailedPrecondition:
                 self._lost = True

@@ -13,10 +13,13 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, select, update
 
+from calque.errors import IntegrityError
 from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.locks import HAS_OBJECT, lock_families
 from calque.store.metabase.engine.statement import Statement
 from calque.store.metabase.engine.transaction import Transaction
+from calque.store.metabase.model.packed_pieces import unpack
+from calque.store.metabase.model.records import ROOT_PIECE_ID_SIZE, moment, readable_redundancy
 from calque.store.metabase.model.schema import segment_copies, segments
 from calque.store.metabase.streams.slices import HOLDERS
 
@@ -68,6 +71,27 @@ class OwnedPieces(NamedTuple):
     expires_at: int | None
     placement: int
     alias_pieces: bytes
+
+    def check(self) -> OwnedPieces:
+        """This row; IntegrityError where it is damaged, which no node is to be blamed for."""
+        scheme, placed = readable_redundancy(self.redundancy), unpack(self.alias_pieces)
+        if scheme is None or placed[-1][0] >= scheme.total:
+            raise self._damaged("redundancy")
+        if self.encrypted_size < 1:
+            raise self._damaged("size")
+        if len(self.root_piece_id) != ROOT_PIECE_ID_SIZE:
+            raise self._damaged("root piece id")
+        try:
+            moment(self.expires_at or 0)
+        except OverflowError as error:
+            raise self._damaged("expiry") from error
+        return self
+
+    def _damaged(self, what: str) -> IntegrityError:
+        return IntegrityError(
+            f"segment {self.stream_id.hex()}/{self.position} has a damaged {what}",
+            hint="See `calque store fsck`.",
+        )
 
 
 class Family(NamedTuple):
