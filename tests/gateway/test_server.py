@@ -193,8 +193,11 @@ def test_many_connections(world: World, bucket: str) -> None:
             line.close()
 
 
-def test_a_silent_client_does_not_hold_the_server(world: World, bucket: str) -> None:
+def test_a_silent_client_does_not_hold_the_server(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that is told to stop stops, though a client never sends the rest of its body."""
+    monkeypatch.setattr(server, "_GRACE", 0.5)
     with serve_gateway(world.gateway) as url:
         other = World(world.store, world.gateway, world.key, url)
         line = connect(other)
@@ -228,6 +231,30 @@ def test_who_is_served_while_a_server_stops(
         assert (answer.status, answer.getheader("connection")) == (200, "close")
         stopping.join()
     assert world.project.download(bucket, "k").read() == b"hello"
+
+
+def test_an_answer_is_not_taken_back_by_a_server_that_stops(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that has sent more than the server reads any more still gets its answer whole."""
+    monkeypatch.setattr(server, "_GRACE", PATIENCE)
+    size = 32 * MIB
+    world.project.upload(bucket, "large", bytes(size))
+    stack = ExitStack()
+    url = stack.enter_context(serve_gateway(world.gateway))
+    other = World(world.store, world.gateway, world.key, url)
+    with connect(other) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        get = head_of(other, "GET", f"/{bucket}/large", {})
+        line.sendall(get)
+        answer = read_answer(line)
+        line.sendall(get)
+        stopping = threading.Thread(target=stack.close)
+        stopping.start()
+        wait_until(lambda: _is_refused(other))
+        assert len(answer.read()) == size
+        answer.close()
+    stopping.join()
 
 
 def _is_refused(world: World) -> bool:

@@ -32,6 +32,8 @@ LINGER = 0.5
 as much as a small request does."""
 _GRACE = 10
 """Seconds that requests have to end when the server does."""
+_LAST_WORDS = 1.0
+"""Seconds that a client has then to read its answer, where it goes on sending."""
 
 _log = logging.getLogger(__name__)
 
@@ -124,7 +126,7 @@ class _Workers:
             more = not self._stopping and connection.await_head(0 if many else LINGER)
             connection.is_idle = False
             if not more:
-                return not self._stopping, False
+                return not self._stopping, self._stopping
             connection.begin_request()
         return False, True
 
@@ -135,6 +137,8 @@ class _Workers:
                 connection.drain() if drains else connection.rest()
                 watch.give_back(connection)
                 return
+            if drains:
+                connection.drain_within(_LAST_WORDS)
         except OSError:
             _log.debug("a client went away")
         connection.close()
@@ -170,6 +174,8 @@ def serve_gateway(
 
 def _tls_context(tls: ServerCertificate) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # Each greeting costs a signature, and a connection has one: not every OpenSSL refuses more.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     try:
         context.load_cert_chain(tls.certificate, tls.key)
     except (OSError, ssl.SSLError) as error:
