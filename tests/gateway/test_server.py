@@ -13,7 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +257,27 @@ def test_an_answer_is_not_taken_back_by_a_server_that_stops(
     stopping.join()
 
 
+def test_who_waits_for_a_thread_of_a_server_that_stops(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests that had no thread when the time of grace was over are not begun after it."""
+    monkeypatch.setattr(server, "_GRACE", 0.5)
+    monkeypatch.setattr(server, "THREADS", 1)
+    with ExitStack() as stack:
+        with serve_gateway(world.gateway) as url:
+            other = World(world.store, world.gateway, world.key, url)
+            lines = [stack.enter_context(connect(other)) for _ in range(5)]
+            for line in lines:
+                head = head_of(other, "PUT", f"/{bucket}/k", {"content-length": "9000000"})
+                line.sendall(head + b"x")
+            wait_until(lambda: bool(busy(other)))
+        for line in lines:
+            with suppress(ConnectionResetError):
+                assert line.recv(100) == b""
+    assert busy(other) == []
+    assert world.ask("GET", f"/{bucket}/k").status == 404
+
+
 def _is_refused(world: World) -> bool:
     try:
         connect(world).close()
@@ -307,7 +328,7 @@ def test_tls(secure: tuple[World, str], bucket: str) -> None:
 
 LIMITED = """
 import sys, tempfile, threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import boto3
