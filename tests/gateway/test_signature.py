@@ -111,6 +111,9 @@ def test_the_published_presigned_example() -> None:
     verify_presigned(presigned_example(), secret_of, THEN + timedelta(hours=23))
     with pytest.raises(S3Error, match="Request has expired"):
         verify_presigned(presigned_example(), secret_of, THEN + timedelta(hours=25))
+    verify_presigned(presigned_example(), secret_of, THEN - timedelta(minutes=14))
+    with pytest.raises(S3Error, match="not valid yet"):
+        verify_presigned(presigned_example(), secret_of, THEN - timedelta(minutes=16))
 
 
 def signing(seed: str) -> SigningKey:
