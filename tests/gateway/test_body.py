@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import io
 import zlib
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import pytest
 from awscrt import checksums as crt
 
+from calque.gateway.body.body import Body
+from calque.gateway.errors import S3Error
+from calque.gateway.request import Headers, Request
+from calque.gateway.signature.canonical import SigningKey
 from calque.gateway.signature.chunks import ChunkedBody
-from tests.gateway.world import World
+from calque.values import MIB
+from tests.gateway.world import HOST, REGION, Answer, World, sign_request
 
 DATA = b"The quick brown fox" * 30
 UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
@@ -195,3 +202,77 @@ def test_a_body_in_chunks_of_one_byte() -> None:
     blocks = [*ChunkedBody(body, None, has_trailer=False)]
     assert b"".join(blocks) == data
     assert len(blocks) <= 8
+
+
+SIGNED_CHUNKS = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
+
+
+def put_signed_chunks(
+    world: World, path: str, query: str, data: bytes, size: int, *, wrong: int | None = None
+) -> Answer:
+    """PUT a body in signed chunks; that of number ``wrong``, counted from the end, has a signature
+    of other bytes."""
+    cuts = [*range(0, len(data), size), len(data)]
+    chunks = [*(data[start:end] for start, end in pairwise(cuts)), b""]
+    headers = {
+        "host": HOST,
+        "x-amz-content-sha256": SIGNED_CHUNKS,
+        "x-amz-decoded-content-length": str(len(data)),
+    }
+    headers |= sign_request(world.key, "PUT", path, query, headers, b"")
+    signature = headers["authorization"].rpartition("Signature=")[2]
+    moment = headers["x-amz-date"]
+    key = b"AWS4" + world.key.secret_access_key.encode()
+    for word in (moment[:8], REGION, "s3", "aws4_request"):
+        key = hmac.digest(key, word.encode(), "sha256")
+    scope, empty = f"{moment[:8]}/{REGION}/s3/aws4_request", hashlib.sha256().hexdigest()
+    body = b""
+    for left, chunk in zip(reversed(range(len(chunks))), chunks, strict=True):
+        meant = hashlib.sha256(b"other" if left == wrong else chunk).hexdigest()
+        text = ["AWS4-HMAC-SHA256-PAYLOAD", moment, scope, signature, empty, meant]
+        signature = hmac.digest(key, "\n".join(text).encode(), "sha256").hex()
+        body += b"%x;chunk-signature=%s\r\n%s\r\n" % (len(chunk), signature.encode(), chunk)
+    return world.ask("PUT", path, query, headers, body, sign=False)
+
+
+@pytest.mark.parametrize("length", [570, 100_000, 1_200_000])
+def test_a_wrong_signature_in_the_last_chunks(
+    world: World, client: Any, bucket: str, length: int
+) -> None:
+    """Of the empty one, and of the last that has bytes: what was there before stays, of an object
+    within the database, of one segment, of several steps, and of a part."""
+    path, data, size = f"/{bucket}/k", bytes(length), length // 3
+    client.put_object(Bucket=bucket, Key="k", Body=b"before")
+    upload = client.create_multipart_upload(Bucket=bucket, Key="part")["UploadId"]
+    part = (f"/{bucket}/part", f"partNumber=1&uploadId={upload}")
+    for wrong in (0, 1):
+        for where in ((path, ""), part):
+            refused = put_signed_chunks(world, *where, data, size, wrong=wrong)
+            assert refused.code == "SignatureDoesNotMatch"
+    assert client.get_object(Bucket=bucket, Key="k")["Body"].read() == b"before"
+    assert "Parts" not in client.list_parts(Bucket=bucket, Key="part", UploadId=upload)
+    client.abort_multipart_upload(Bucket=bucket, Key="part", UploadId=upload)
+    assert list(world.project.list_pending(bucket)) == []
+    assert put_signed_chunks(world, path, "", data, size).status == 200
+    assert client.get_object(Bucket=bucket, Key="k")["Body"].read() == data
+
+
+class _Unsigned(NamedTuple):
+    """What is known of chunks that nobody has signed."""
+
+    payload: str = UNSIGNED_TRAILER
+    signing: SigningKey | None = None
+
+
+def test_a_body_that_never_ends_is_not_read_for_ever() -> None:
+    """One that is longer than it said is refused as soon as it is."""
+    headers = {
+        "x-amz-decoded-content-length": "1000",
+        "x-amz-content-sha256": UNSIGNED_TRAILER,
+    }
+    chunks = io.BytesIO(1000 * (b"4000\r\n" + bytes(0x4000) + b"\r\n"))
+    request = Request("PUT", "/b/k", "", Headers(headers.items()), chunks)
+    with pytest.raises(S3Error) as caught:
+        b"".join(Body(request, _Unsigned()))
+    assert caught.value.code == "IncompleteBody"
+    assert chunks.tell() < MIB

@@ -22,6 +22,7 @@ from calque.errors import InvalidInput, NotFound, PermissionDenied
 from calque.gateway.gateway import Gateway
 from calque.gateway.keys import AccessKeys
 from calque.store.embedded import EmbeddedStore, StoreOptions
+from calque.store.open_project import open_project
 from tests.gateway.test_gateway import refused
 from tests.gateway.world import World
 from tests.program import COMMAND, Program
@@ -120,6 +121,19 @@ def test_a_store_with_a_passphrase(tmp_path: Path) -> None:
         opened.close()
     refusal = store("s3-key", folder)
     assert isinstance(refusal.exception, PermissionDenied)
+
+
+def test_an_address_of_ipv6(tmp_path: Path) -> None:
+    """Its parts are not taken for the port, of no server."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with serving(tmp_path / "data", "--host", "::1") as told:
+        client_of(told).create_bucket(Bucket="box")
+        assert told["s3"]["endpoint"].startswith("http://[::1]:")
+        with open_project(told["address"], access=told["access"]) as project:
+            assert [each.name for each in project.list_buckets()] == ["box"]
 
 
 def test_people_are_told_what_to_do(tmp_path: Path) -> None:

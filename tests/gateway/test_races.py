@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -161,3 +162,67 @@ def test_a_source_that_goes_at_the_last_moment(
     answer = world.ask("PUT", f"/{bucket}/k", query, headers)
     assert (answer.status, answer.code) == (404, "NoSuchKey")
     assert b"<Key>source</Key>" in answer.body
+
+
+def replace_late(
+    world: World, monkeypatch: pytest.MonkeyPatch, path: str, place: type, verb: str
+) -> str:
+    """Make an object that somebody replaces when the store is first asked for ``verb``; its ETag
+    before."""
+    etag = world.ask("PUT", path, body=b"before").headers["etag"]
+    run, to_come = getattr(place, verb), [b"and after"]
+
+    def run_late(*args: Any, **options: Any) -> Any:
+        while to_come:
+            world.ask("PUT", path, body=to_come.pop())
+        return run(*args, **options)
+
+    monkeypatch.setattr(place, verb, run_late)
+    return etag
+
+
+@pytest.mark.parametrize(
+    ("place", "verb"),
+    [
+        (Project, "delete_object"),
+        (Project, "delete_objects"),
+        (Project, "copy_object"),
+        (MultipartUpload, "copy_part"),
+    ],
+)
+def test_a_condition_holds_to_the_last_moment(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch, place: type, verb: str
+) -> None:
+    """Replaced after the look that found the ETag right: refused, and the new contents stay."""
+    path, made = f"/{bucket}/k", f"/{bucket}/made"
+    query = f"partNumber=2&{begin(world, bucket, b'first')[0]}" if verb == "copy_part" else ""
+    etag = replace_late(world, monkeypatch, path, place, verb)
+    source = {"x-amz-copy-source": path, "x-amz-copy-source-if-match": etag}
+    wanted = f"<Object><Key>k</Key><ETag>{etag}</ETag></Object><Object><Key>none</Key></Object>"
+    answer = {
+        "delete_object": lambda: world.ask("DELETE", path, "", {"if-match": etag}),
+        "delete_objects": lambda: world.ask(
+            "POST", f"/{bucket}", "delete", {}, f"<Delete>{wanted}</Delete>".encode()
+        ),
+        "copy_object": lambda: world.ask("PUT", made, "", source),
+        "copy_part": lambda: world.ask("PUT", f"/{bucket}/k", query, source),
+    }[verb]()
+    assert answer.code == "PreconditionFailed"
+    assert world.ask("GET", path).body == b"and after"
+    assert world.ask("GET", made).status == 404
+
+
+def test_one_version_is_read(world: World, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told of an object, and its bytes, are of one contents, also in its copy."""
+    path, made = f"/{bucket}/k", f"/{bucket}/made"
+    for verb in ("download", "copy_object"):
+        with monkeypatch.context() as patched:
+            replace_late(world, patched, path, Project, verb)
+            if verb == "download":
+                got = world.ask("GET", path, "", {"range": "bytes=1-"})
+                assert (got.headers["content-range"], got.body) == ("bytes 1-8/9", b"nd after")
+            else:
+                told = {"x-amz-copy-source": path, "x-amz-metadata-directive": "REPLACE"}
+                assert world.ask("PUT", made, "", told).status == 200
+                got = world.ask("GET", made)
+                assert got.headers["etag"] == f'"{hashlib.md5(got.body).hexdigest()}"'

@@ -13,7 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +193,11 @@ def test_many_connections(world: World, bucket: str) -> None:
             line.close()
 
 
-def test_a_silent_client_does_not_hold_the_server(world: World, bucket: str) -> None:
+def test_a_silent_client_does_not_hold_the_server(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that is told to stop stops, though a client never sends the rest of its body."""
+    monkeypatch.setattr(server, "_GRACE", 0.5)
     with serve_gateway(world.gateway) as url:
         other = World(world.store, world.gateway, world.key, url)
         line = connect(other)
@@ -228,6 +231,51 @@ def test_who_is_served_while_a_server_stops(
         assert (answer.status, answer.getheader("connection")) == (200, "close")
         stopping.join()
     assert world.project.download(bucket, "k").read() == b"hello"
+
+
+def test_an_answer_is_not_taken_back_by_a_server_that_stops(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that has sent more than the server reads any more still gets its answer whole."""
+    monkeypatch.setattr(server, "_GRACE", PATIENCE)
+    size = 32 * MIB
+    world.project.upload(bucket, "large", bytes(size))
+    stack = ExitStack()
+    url = stack.enter_context(serve_gateway(world.gateway))
+    other = World(world.store, world.gateway, world.key, url)
+    with connect(other) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        get = head_of(other, "GET", f"/{bucket}/large", {})
+        line.sendall(get)
+        answer = read_answer(line)
+        line.sendall(get)
+        stopping = threading.Thread(target=stack.close)
+        stopping.start()
+        wait_until(lambda: _is_refused(other))
+        assert len(answer.read()) == size
+        answer.close()
+    stopping.join()
+
+
+def test_who_waits_for_a_thread_of_a_server_that_stops(
+    world: World, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests that had no thread when the time of grace was over are not begun after it."""
+    monkeypatch.setattr(server, "_GRACE", 0.5)
+    monkeypatch.setattr(server, "THREADS", 1)
+    with ExitStack() as stack:
+        with serve_gateway(world.gateway) as url:
+            other = World(world.store, world.gateway, world.key, url)
+            lines = [stack.enter_context(connect(other)) for _ in range(5)]
+            for line in lines:
+                head = head_of(other, "PUT", f"/{bucket}/k", {"content-length": "9000000"})
+                line.sendall(head + b"x")
+            wait_until(lambda: bool(busy(other)))
+        for line in lines:
+            with suppress(ConnectionResetError):
+                assert line.recv(100) == b""
+    assert busy(other) == []
+    assert world.ask("GET", f"/{bucket}/k").status == 404
 
 
 def _is_refused(world: World) -> bool:
@@ -280,7 +328,7 @@ def test_tls(secure: tuple[World, str], bucket: str) -> None:
 
 LIMITED = """
 import sys, tempfile, threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import boto3

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from calque.gateway.errors import S3Error
+from calque.gateway.gateway import Gateway
 from calque.gateway.request import Headers, Request
 from calque.gateway.signature.canonical import (
     Scope,
@@ -110,6 +111,9 @@ def test_the_published_presigned_example() -> None:
     verify_presigned(presigned_example(), secret_of, THEN + timedelta(hours=23))
     with pytest.raises(S3Error, match="Request has expired"):
         verify_presigned(presigned_example(), secret_of, THEN + timedelta(hours=25))
+    verify_presigned(presigned_example(), secret_of, THEN - timedelta(minutes=14))
+    with pytest.raises(S3Error, match="not valid yet"):
+        verify_presigned(presigned_example(), secret_of, THEN - timedelta(minutes=16))
 
 
 def signing(seed: str) -> SigningKey:
@@ -286,6 +290,19 @@ def test_a_changed_head_is_refused(
     headers |= sign_request(world.key, "GET", f"/{bucket}", "list-type=2", headers, b"")
     request = Request("GET", f"/{bucket}", "list-type=2", Headers((headers | change).items()))
     assert Answer(world.gateway.handle(request)).code == code
+
+
+@pytest.mark.parametrize(
+    ("minutes", "code"),
+    [(14, ""), (-14, ""), (16, "RequestTimeTooSkewed"), (-16, "RequestTimeTooSkewed")],
+)
+def test_clocks_that_differ(world: World, bucket: str, minutes: int, code: str) -> None:
+    """A quarter of an hour is allowed, to either side."""
+    there = Gateway(world.store, clock=lambda: datetime.now(UTC) + timedelta(minutes=minutes))
+    headers = {"host": HOST}
+    headers |= sign_request(world.key, "GET", f"/{bucket}", "list-type=2", headers, b"")
+    request = Request("GET", f"/{bucket}", "list-type=2", Headers(headers.items()))
+    assert Answer(there.handle(request)).code == code
 
 
 def test_the_host_must_be_signed(world: World, bucket: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
 from contextlib import ExitStack
 
@@ -11,7 +14,6 @@ from calque.gateway import server
 from calque.gateway.http import connection
 from calque.gateway.server import serve_gateway
 from calque.values import MIB
-from tests.gateway.test_connections import read_to_end
 from tests.gateway.test_given_up_requests import has_waiting, somebody_writes
 from tests.gateway.test_server import connect, head_of, read_answer, wait_until
 from tests.gateway.world import World
@@ -36,8 +38,17 @@ def test_who_dawdles_makes_room(world: World, bucket: str, monkeypatch: pytest.M
         with connect(other) as next_one:
             next_one.sendall(head_of(other, "GET", f"/{bucket}/small", {}))
             assert read_answer(next_one).read() == b"x"
-        whole = [len(read_to_end(line)) >= size for line in readers]
+        whole = [_count_to_end(line) >= size for line in readers]
         assert sorted(whole) == [False, True]
+
+
+def _count_to_end(line: socket.socket) -> int:
+    """Bytes that still come; they are many."""
+    count = 0
+    with contextlib.suppress(ConnectionResetError):
+        while block := line.recv(MIB):
+            count += len(block)
+    return count
 
 
 def test_who_waits_for_the_store_does_not_dawdle(
@@ -107,3 +118,27 @@ def test_who_sends_slowly_and_steadily_does_not_dawdle(
         assert read_answer(writer).status == 200
         writer.close()
         assert read_answer(next_one).read() == b"x"
+
+
+def test_who_reads_slowly_and_steadily_does_not_dawdle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block counts that is being sent: nobody knows how much of it the client has taken."""
+    monkeypatch.setattr(connection, "DAWDLES", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        reader = socket.create_connection(listening.getsockname())
+        sending = connection.Connection(listening.accept()[0], None)
+        sending.work()
+        block = bytes(16 * MIB)  # more than both sides have buffers for
+        thread = threading.Thread(target=lambda: sending.send(block))
+        thread.start()
+        wait_until(lambda: sending._waits_for_client)
+        monkeypatch.setattr(connection, "LEAST_SPEED", 1.0)
+        assert not sending.dawdles()
+        monkeypatch.setattr(connection, "LEAST_SPEED", float("inf"))
+        assert sending.dawdles()
+        with reader:
+            left = len(block)
+            while left:
+                left -= len(reader.recv(MIB))
+        thread.join()
+        assert not sending.dawdles()
+        sending.close()

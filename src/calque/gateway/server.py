@@ -32,6 +32,8 @@ LINGER = 0.5
 as much as a small request does."""
 _GRACE = 10
 """Seconds that requests have to end when the server does."""
+_LAST_WORDS = 1.0
+"""Seconds that a client has then to read its answer, where it goes on sending."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,9 +48,11 @@ class _Workers:
         self._serving: set[Connection] = set()
         self._waiting = 0
         """Bytes of requests that have no thread yet."""
-        self._queued = 0
+        self._queued: set[Connection] = set()
         """Requests that have no thread yet."""
         self._stopping = False
+        self._is_over = False
+        """Whether nobody has any time left."""
         self.watch: Watch | None = None
 
     def take(self, connection: Connection) -> None:
@@ -58,7 +62,8 @@ class _Workers:
             # One always may wait: a head is shorter than all the room there is.
             has_room = not self._waiting or self._waiting + size <= HEADS_TOGETHER
             self._waiting += size if has_room else 0
-            self._queued += has_room
+            if has_room:
+                self._queued.add(connection)
         if has_room:
             self._pool.submit(self._run, connection, size)
             self.make_room()
@@ -79,7 +84,7 @@ class _Workers:
                 return
             leaving = sum(each.was_hung_up for each in self._serving)
             slow = (each for each in self._serving if each.dawdles())
-            for each in islice(slow, max(0, self._queued - leaving)):
+            for each in islice(slow, max(0, len(self._queued) - leaving)):
                 _log.warning("a client that hardly moved made room for another")
                 each.hang_up()
 
@@ -91,15 +96,20 @@ class _Workers:
                 if each.is_idle:
                     each.hang_up()
             self._changed.wait_for(lambda: not self._serving, timeout=_GRACE)
+            self._is_over = True
             for each in self._serving:
                 each.hang_up()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        for each in self._queued:
+            each.close()
 
     def _run(self, connection: Connection, size: int) -> None:
         with self._changed:
             self._waiting -= size
-            self._queued -= 1
+            self._queued.discard(connection)
             self._serving.add(connection)
+            if self._is_over:  # one before it made room just now
+                connection.hang_up()
         returns = drains = False
         try:
             connection.work()
@@ -124,7 +134,7 @@ class _Workers:
             more = not self._stopping and connection.await_head(0 if many else LINGER)
             connection.is_idle = False
             if not more:
-                return not self._stopping, False
+                return not self._stopping, self._stopping
             connection.begin_request()
         return False, True
 
@@ -135,6 +145,8 @@ class _Workers:
                 connection.drain() if drains else connection.rest()
                 watch.give_back(connection)
                 return
+            if drains:
+                connection.drain_within(_LAST_WORDS)
         except OSError:
             _log.debug("a client went away")
         connection.close()
@@ -170,6 +182,8 @@ def serve_gateway(
 
 def _tls_context(tls: ServerCertificate) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # Each greeting costs a signature, and a connection has one: not every OpenSSL refuses more.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     try:
         context.load_cert_chain(tls.certificate, tls.key)
     except (OSError, ssl.SSLError) as error:

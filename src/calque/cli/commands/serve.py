@@ -116,7 +116,8 @@ def serve(
     store = EmbeddedStore.open(folder)
     try:
         with ExitStack() as stack:
-            served = stack.enter_context(serve_store(store, f"{host}:{port}", tls=tls))
+            listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            served = stack.enter_context(serve_store(store, listen, tls=tls))
             answered = None
             if s3:
                 from calque.cli.serve_s3 import serve_s3

@@ -28,6 +28,8 @@ LEAST_SPEED = 1024.0
 """Bytes a second, over its request, below which a client may have to make room for others."""
 _BEGINNINGS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ\r\n")
 """What a request may begin with: a method, or an empty line that a client left behind."""
+GREETING = 56 * 1024
+"""Bytes, about, that OpenSSL holds for a greeting that is not whole."""
 _AT_ONCE = 64 * 1024
 _MOST_AT_ONCE = 4
 
@@ -48,10 +50,10 @@ class Connection:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         line.setblocking(False)
         self.is_secure = tls is not None
+        self._tls = tls
+        """Until the client begins to greet."""
         self._is_greeted = tls is None
         self._line = line
-        if tls is not None:
-            self._line = tls.wrap_socket(line, server_side=True, do_handshake_on_connect=False)
         self.held = b""
         self._searched = 0
         self._is_draining = False
@@ -61,8 +63,8 @@ class Connection:
         """When it has said nothing for too long."""
         self._began = time.monotonic()
         self._moved = 0
-        self._coming = 0
-        """Bytes that a call waits for: some may be here, and nobody knows how many."""
+        self._under_way = 0
+        """Bytes that a call waits for, or sends: some may have moved, and nobody knows how many."""
         self._waits_for_client = False
         self.was_hung_up = False
 
@@ -75,9 +77,7 @@ class Connection:
         """Take what has come, without waiting."""
         try:
             if not self._is_greeted:
-                assert isinstance(self._line, ssl.SSLSocket)
-                self._line.do_handshake()
-                self._is_greeted = True
+                self._greet()
             # Not until nothing comes any more: one client that sends on and on, and whose request
             # was refused, would have the thread that waits with all others to itself.
             for _ in range(_MOST_AT_ONCE):
@@ -98,6 +98,25 @@ class Connection:
             return Step.WRITE
         except OSError:  # gone, or no TLS
             return Step.OVER
+
+    def _greet(self) -> None:
+        """Go on with the greeting of TLS. Nothing is held for it before the client has begun:
+        who connects and is silent costs a socket and no more."""
+        if self._tls is not None:
+            self._line.recv(1, socket.MSG_PEEK)
+            self._line = self._tls.wrap_socket(
+                self._line, server_side=True, do_handshake_on_connect=False
+            )
+            self._tls = None
+        assert isinstance(self._line, ssl.SSLSocket)
+        self._line.do_handshake()
+        self._is_greeted = True
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes while nobody knows whose it is."""
+        is_greeting = self._tls is None and not self._is_greeted
+        return len(self.held) + (GREETING if is_greeting else 0)
 
     def is_late(self, now: float) -> bool:
         return now > self.due
@@ -125,6 +144,14 @@ class Connection:
         self._line.setblocking(False)
         self.due = time.monotonic() + HEAD_PATIENCE
 
+    def drain_within(self, seconds: float) -> None:
+        """The same for some time, where nobody else waits with it any more."""
+        self.drain()
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and _wait_for_bytes(self._line, left):
+            if self.advance() is not Step.READ:
+                return
+
     # While a thread works on it: everything waits, and not for ever.
 
     def work(self) -> None:
@@ -149,7 +176,7 @@ class Connection:
         if self.was_hung_up or not self._waits_for_client:
             return False
         seconds = time.monotonic() - self._began
-        return seconds > DAWDLES and self._moved + self._coming < LEAST_SPEED * seconds
+        return seconds > DAWDLES and self._moved + self._under_way < LEAST_SPEED * seconds
 
     def is_open(self) -> bool:
         """Whether the client may still be there; any thread may ask.
@@ -199,6 +226,7 @@ class Connection:
 
     def send(self, *blocks: bytes) -> None:
         """All of it; ClientGone when the client is, or takes nothing for too long."""
+        size = self._under_way = sum(map(len, blocks))
         self._waits_for_client = True
         try:
             self._send_all(blocks)
@@ -206,7 +234,8 @@ class Connection:
             raise ClientGone from error
         finally:
             self._waits_for_client = False
-        self._moved += sum(map(len, blocks))
+            self._under_way = 0
+        self._moved += size
 
     def _send_all(self, blocks: Sequence[bytes]) -> None:
         if self.is_secure:
@@ -244,7 +273,7 @@ class Connection:
 
     def _receive(self, most: int, *, whole: bool = True) -> bytes:
         flags = socket.MSG_WAITALL if whole and not self.is_secure else 0
-        self._coming = most if flags else 0
+        self._under_way = most if flags else 0
         self._waits_for_client = True
         try:
             data = self._line.recv(most, flags)
@@ -258,7 +287,7 @@ class Connection:
             raise ClientGone from error
         finally:
             self._waits_for_client = False
-            self._coming = 0
+            self._under_way = 0
         if not data:
             raise ClientGone
         self._moved += len(data)

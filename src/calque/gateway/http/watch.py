@@ -20,7 +20,8 @@ from calque.gateway.http.connection import Connection, Step
 from calque.values import MIB
 
 HEADS_TOGETHER = 32 * MIB
-"""Bytes that all unfinished heads may have together: nobody knows yet who sends them."""
+"""Bytes that all unfinished heads and greetings of TLS may have together: nobody knows yet who
+sends them."""
 _ACCEPT_AT_ONCE = 64
 _PAUSE = 1.0
 """Seconds without new connections when the system has no room for one."""
@@ -38,7 +39,7 @@ class Watch(threading.Thread):
         serve: Callable[[Connection], None],
         look_round: Callable[[], None] = lambda: None,
     ) -> None:
-        """``look_round`` is called every second, and oftener."""
+        """``look_round`` is called every second."""
         super().__init__(name="calque-s3-server", daemon=True)
         listening.setblocking(False)
         self._listening = listening
@@ -53,8 +54,9 @@ class Watch(threading.Thread):
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._selector.register(listening, selectors.EVENT_READ)
         self._watched: dict[Connection, int] = {}
-        """Whom it waits with, and how many bytes of a head each has sent."""
+        """Whom it waits with, and how many bytes each takes."""
         self._held = 0
+        self._looked_at = 0.0
         self._accept_from = 0.0
         self._stopping = False
 
@@ -94,8 +96,11 @@ class Watch(threading.Thread):
                 self._advance(key.data)
         while self._returned:
             self._advance(self._returned.popleft())
-        self._close_late()
-        self._look_round()
+        # Not at every turn: to look at ten thousand silent ones costs as much as a request does.
+        if time.monotonic() - self._looked_at >= often:
+            self._close_late()
+            self._look_round()
+            self._looked_at = time.monotonic()
 
     def _accept(self) -> None:
         for _ in range(_ACCEPT_AT_ONCE):
@@ -146,21 +151,22 @@ class Watch(threading.Thread):
             self._selector.register(connection, wanted, connection)
         elif self._selector.get_key(connection).events != wanted:
             self._selector.modify(connection, wanted, connection)
-        self._held += len(connection.held) - self._watched[connection]
-        self._watched[connection] = len(connection.held)
+        self._held += connection.size - self._watched[connection]
+        self._watched[connection] = connection.size
         if self._held > HEADS_TOGETHER:
-            self._close_longest_heads()
+            self._close_largest()
 
-    def _close_longest_heads(self) -> None:
-        """Close whoever has sent most of a head and not its end. A head of a usual length comes in
-        one go, and is not among them; half the room is made, so that this is done seldom."""
-        longest = sorted(self._watched, key=self._watched.__getitem__, reverse=True)
-        before = len(longest)
+    def _close_largest(self) -> None:
+        """Close whoever has sent most of a head and not its end, or stopped within its greeting;
+        of those that are alike whoever came first. A head of a usual length comes in one go, and is
+        not among them; half the room is made, so that this is done seldom."""
+        largest = deque(sorted(self._watched, key=self._watched.__getitem__, reverse=True))
+        before = len(largest)
         while self._held > HEADS_TOGETHER // 2:
-            connection = longest.pop(0)
+            connection = largest.popleft()
             self._forget(connection)
             connection.close()
-        _log.warning("%d connections with long heads were closed", before - len(longest))
+        _log.warning("%d connections that said nothing whole were closed", before - len(largest))
 
     def _forget(self, connection: Connection) -> None:
         if connection in self._watched:

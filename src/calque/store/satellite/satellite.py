@@ -48,7 +48,8 @@ class Satellite:
 
     def free(self, freed: Sequence[FreedSegment]) -> None:
         """Have the pieces of committed deletes removed; called after the transaction."""
-        if not freed or (self.deleter is not None and self.deleter.take(freed)):
+        deleter = self.deleter  # looked at once: the server may stop between two looks
+        if not freed or (deleter is not None and deleter.take(freed)):
             return
         self.freed_pieces.free(freed)
 

@@ -85,6 +85,8 @@ def _check_free(address: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host.strip("[]"), int(port)), family=family).close()
+    except socket.gaierror as error:
+        raise ConfigInvalid(f"cannot listen at {address}: {error.strerror}") from error
     except OSError as error:
         raise ConfigInvalid(
             f"cannot listen at {address}: {os.strerror(error.errno or 0)}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calque.errors import FailedPrecondition, NotFound, ResourceExhausted
+from calque.errors import ConditionNotMatch, NotFound, ResourceExhausted
 from calque.gateway.conditions import WriteCondition, check_copy_source, condition_of_write
 from calque.gateway.content import (
     SYSTEM,
@@ -33,7 +33,7 @@ def copy_object(call: Call) -> Response:
     for _ in range(_TRIES - 1):
         try:
             return _copy_once(call, source)
-        except (FailedPrecondition, NotFound):  # replaced or gone between the look and the commit
+        except (ConditionNotMatch, NotFound):  # replaced or gone between the look and the commit
             continue
     return _copy_once(call, source)
 
