@@ -112,7 +112,7 @@ class ObjectPage:
         """A link with an end. A key of its own stands behind it: revoked, the link is dead."""
         if self._door is None:
             raise Unsupported("links need S3", hint="Serve the store with S3: `calque serve`.")
-        place, hours = object_place(request), whole_number(text_of(form, "hours"))
+        place, hours = object_place(request), whole_number(text_of(form, "hours").strip())
         if hours is None or not 1 <= hours <= LONGEST_LINK_HOURS:
             raise InvalidInput(f"a link lasts from 1 to {LONGEST_LINK_HOURS} hours")
         self._project.stat(place.bucket, place.key)
