@@ -75,8 +75,8 @@ def test_a_store_with_a_passphrase_shows_no_objects_without_it(tmp_path: Path) -
 
 
 def test_a_ledger_alone_has_its_console(tmp_path: Path) -> None:
-    """Without a store; a port that is taken is said so."""
-    with running("console", "--port", 0, **ledger(tmp_path)) as (told, _):
+    """Without a store; a port that is taken is said so; no log tells what signs a browser in."""
+    with running("-v", "console", "--port", 0, **ledger(tmp_path)) as (told, lines):
         session = sign_in(told["sign_in"])
         shown = session.get(told["console"], headers={"Accept": "application/json"}, timeout=60)
         assert [*shown.json()["sections"]] == ["ledger"]
@@ -84,6 +84,9 @@ def test_a_ledger_alone_has_its_console(tmp_path: Path) -> None:
         taken = calque("console", "--port", port, **ledger(tmp_path))
         assert taken.returncode == 2
         assert b"cannot listen" in taken.stderr
+    assert any("uvicorn" in line for line in lines), "what is logged was seen"
+    secrets = (told["sign_in"].partition("token=")[2], *session.cookies.values())
+    assert not any(secret in line for secret in secrets for line in lines)
 
 
 def test_a_ledger_that_is_away_hides_no_store(tmp_path: Path) -> None:
