@@ -42,7 +42,8 @@ def serve(
         int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")
     ] = 7777,
     passphrase: Annotated[
-        str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)
+        str | None,
+        typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True, help="Of a store that has one."),
     ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(help="PEM file with the server's certificate: speak TLS.")
