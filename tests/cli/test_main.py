@@ -38,6 +38,7 @@ def test_every_command_has_help_with_an_example() -> None:
     for name in COMMANDS:
         done = run_command_text(name, "--help")
         assert done.returncode == 0, (name, done.stderr)
+        assert "...}" not in done.stdout, name
         assert f"calque {name}" in done.stdout, name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from calque.store.embedded import EmbeddedStore, StoreOptions
 from tests.program import COMMAND, Program
 from tests.servers.process import free_ports
 from tests.store_client.test_store_commands import calque
+from tests.store_client.test_tls import write_pair
 
 
 @contextmanager
@@ -75,8 +77,8 @@ def test_a_store_with_a_passphrase_shows_no_objects_without_it(tmp_path: Path) -
 
 
 def test_a_ledger_alone_has_its_console(tmp_path: Path) -> None:
-    """Without a store; a port that is taken is said so."""
-    with running("console", "--port", 0, **ledger(tmp_path)) as (told, _):
+    """Without a store; a port that is taken is said so; no log tells what signs a browser in."""
+    with running("-v", "console", "--port", 0, **ledger(tmp_path)) as (told, lines):
         session = sign_in(told["sign_in"])
         shown = session.get(told["console"], headers={"Accept": "application/json"}, timeout=60)
         assert [*shown.json()["sections"]] == ["ledger"]
@@ -84,6 +86,44 @@ def test_a_ledger_alone_has_its_console(tmp_path: Path) -> None:
         taken = calque("console", "--port", port, **ledger(tmp_path))
         assert taken.returncode == 2
         assert b"cannot listen" in taken.stderr
+    assert any("uvicorn" in line for line in lines), "what is logged was seen"
+    secrets = (told["sign_in"].partition("token=")[2], *session.cookies.values())
+    assert not any(secret in line for secret in secrets for line in lines)
+
+
+def test_a_ledger_alone_is_shown_by_tls(tmp_path: Path) -> None:
+    """To others than this machine; half a pair, or one that does not fit, is wrong usage."""
+    certificate, key = write_pair(tmp_path, "console")
+    (tmp_path / "other").mkdir()
+    _, foreign = write_pair(tmp_path / "other", "other")
+    tls = ("console", "--port", 0, "--tls-cert", certificate, "--tls-key")
+    with running(*tls, key, **ledger(tmp_path)) as (told, _):
+        assert told["console"].startswith("https://")
+        seen = requests.get(told["console"], verify=str(certificate), timeout=60)
+        assert "One-time token" in seen.text
+    for wrong, said in ((tls[:-1], b"--tls-key"), ((*tls, foreign), b"are no certificate")):
+        refused = calque(*wrong, **ledger(tmp_path))
+        assert refused.returncode == 2
+        assert said in refused.stderr
+
+
+def test_a_link_leads_to_where_one_is(tmp_path: Path) -> None:
+    """A server that listens to every address is known by the name that its visitor came by."""
+    words = ("serve", tmp_path / "data", "--port", 0, "--host", "0.0.0.0")
+    with running(*words, **ledger(tmp_path)) as (told, lines):
+        session = sign_in(told["console"]["sign_in"].replace("0.0.0.0", "127.0.0.1"))
+        url = told["console"]["url"].replace("0.0.0.0", "127.0.0.1")
+        token = re.search(r'name="csrf" value="([^"]+)"', session.get(url, timeout=60).text)
+        assert token is not None
+        form = {"csrf": token[1], "name": "photos", "hours": "1"}
+        session.post(f"{url}/bucket/create", form, timeout=60)
+        files = {"file": ("a.txt", b"light")}
+        session.post(f"{url}/upload?path=photos%2F", form, files=files, timeout=60)
+        where = f"{url}/object/link?path=photos%2Fa.txt"
+        made = session.post(where, form, headers={"Accept": "application/json"}, timeout=60).json()
+        assert made["link"].startswith("http://127.0.0.1:")
+        assert requests.get(made["link"], timeout=60).content == b"light"
+    assert any("not encrypted" in line for line in lines)
 
 
 def test_a_ledger_that_is_away_hides_no_store(tmp_path: Path) -> None:

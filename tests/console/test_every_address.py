@@ -77,12 +77,14 @@ def test_no_change_without_the_token_of_the_session(world: World, visitor: Visit
     """Neither without one nor with that of another session, and not from another site."""
     other, mine = world.visitor().csrf(), visitor.csrf()
     foreign = {"Sec-Fetch-Site": "cross-site"}
+    neighbour = {"Sec-Fetch-Site": "same-site"}  # another port of this host: the cookie comes along
     for change in changes_of(world):
         path = f"/{change}?path=photos%2F2026%2F&id=20260101T000000-left&service=tally"
         for refused in (
             visitor.post(path, csrf=""),
             visitor.post(path, csrf=other),
             visitor.post(path, csrf=mine, headers=foreign),
+            visitor.post(path, csrf=mine, headers=neighbour),
         ):
             assert refused.status_code == 403, change
     assert visitor.get().status_code == 200, "still signed in"

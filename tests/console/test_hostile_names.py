@@ -14,7 +14,7 @@ import calque
 from calque.console.text import shell_line
 from calque.ledger.job_progress import Failure, Progress, note_progress
 from calque.ledger.job_record import Job, Span
-from calque.ledger.jobs import begin_job, remove_job, stop_job
+from calque.ledger.jobs import begin_job, end_job, remove_job
 from tests.console.test_browser import Watched, check_shown, expect, signed_in
 from tests.console.world import IMAGE, World, console_world
 from tests.servers.chromium import axe
@@ -127,7 +127,7 @@ def test_loads_their_files_and_their_errors(
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_jobs_and_what_failed_in_them(tab: Watched, world: World, kind: str) -> None:
-    """Source, target, the names of failures and their words."""
+    """Source, target, the names of failures and their words; on the overview, too."""
     name, seen = NAMES[kind]
     job = Job(
         f"20260108T000000-{kind}",
@@ -147,8 +147,9 @@ def test_jobs_and_what_failed_in_them(tab: Watched, world: World, kind: str) -> 
         row = tab.page.locator("tbody tr", has_text="DataError").locator("td")
         expect(row.nth(0)).to_have_text(seen)
         expect(row.nth(2)).to_have_text(seen)
+        end_job(world.ledger, begun, "PARTLY", name)
+        look(tab, "", f"s3://a/{seen}")
     finally:
-        stop_job(world.ledger, job.job_id, "a test")
         remove_job(world.ledger, job.job_id)
 
 

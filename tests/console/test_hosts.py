@@ -34,7 +34,15 @@ def test_its_own_names_are_answered(world: World, host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:7780", "localhost.evil.example", "127.0.0.1.nip.io", ""]
+    "host",
+    [
+        "evil.example",
+        "evil.example:7780",
+        "localhost.evil.example",
+        "127.0.0.1.nip.io",
+        "evillocalhost",
+        "",
+    ],
 )
 def test_a_name_of_another_site_is_told_nothing(world: World, host: str) -> None:
     """Whoever gives its name the address of this machine (DNS rebinding) sees no page."""

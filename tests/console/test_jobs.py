@@ -13,6 +13,7 @@ from calque.ledger import Ledger
 from calque.ledger.job_record import Job
 from calque.ledger.jobs import begin_job, end_job, find_job, list_jobs, remove_job, take_job
 from calque.ledger.lease import this_process
+from calque.transfer.api import sync_tree
 from calque.transfer.jobs.journal import Journal
 from calque.transfer.jobs.open_job import open_job
 from calque.transfer.model import new_job_id
@@ -120,6 +121,27 @@ def test_files_of_another_machine_are_left_to_it(visitor: Visitor, world: World)
     assert refused.status_code == 501
     assert "calque jobs resume" in refused.text
     remove_job(world.ledger, job.job_id)
+
+
+def test_a_tree_that_did_not_go_well_is_an_error_of_the_day(
+    visitor: Visitor, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the overview, with what to do, for a day; its page says how to make up for it."""
+    monkeypatch.setenv("CALQUE_LEDGER_URL", str(world.ledger.where))
+    (tmp_path / "source/both").mkdir(parents=True)
+    (tmp_path / "source/both/file.txt").write_text("1")
+    (tmp_path / "source/good.txt").write_text("1")
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target/both").write_text("a file where a folder is needed")
+    report = sync_tree(f"{tmp_path}/source/", f"{tmp_path}/target/")
+    assert report.exit_code == 3
+    (shown,) = visitor.json()["sections"]["ledger"]["troubled_jobs"]
+    assert (shown["job"], shown["state"], shown["failed"]) == (report.job, "PARTLY", 1)
+    assert shown["advice"] == f"calque jobs show {report.job}"
+    assert shown["advice"] in visitor.get().text
+    assert "run the same command again" in visitor.get(f"/job?id={report.job}").text
+    remove_job(world.ledger, str(report.job))
+    assert visitor.json()["sections"]["ledger"]["troubled_jobs"] == []
 
 
 def test_a_beginning_of_an_id_changes_nothing(visitor: Visitor, left: Job) -> None:

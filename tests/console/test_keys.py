@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import pytest
 
 from tests.console.test_objects import at
@@ -55,3 +57,6 @@ def test_a_link_ends_with_its_key(visitor: Visitor, world: World) -> None:
         each for each in visitor.json("/keys")["keys"] if each["fingerprint"] == made["fingerprint"]
     )
     assert (listed["name"], listed["may"]) == ("link to photos/2026/a.txt", "read")
+    assert listed["prefixes"] == ["photos/2026/"]
+    until, said = (datetime.fromisoformat(each["until"]) for each in (listed, made))
+    assert abs(until - said) < timedelta(seconds=1), "the key is over when the link is"

@@ -166,14 +166,15 @@ def test_a_folder_is_copied_and_renamed_as_a_whole(
 
 
 def test_an_object_is_renamed(world: World, visitor: Visitor, bucket: str) -> None:
-    """What has the new name already is left alone; a name that is none is refused."""
+    """What has the new name already is left alone; a name that is none is refused; one that ends in
+    a blank is taken as it is."""
     world.project.upload(bucket, "old", b"1")
     world.project.upload(bucket, "taken", b"2")
     path = at("object/rename", f"{bucket}/old")
     assert visitor.post(path, data={"to": f"{bucket}/taken"}).status_code == 409
     assert visitor.post(path, data={"to": f"{bucket}/"}).status_code == 400
-    assert visitor.post(path, data={"to": f"{bucket}/new"}).status_code == 200
-    assert sorted(each.key for each in world.project.list_objects(bucket)) == ["new", "taken"]
+    assert visitor.post(path, data={"to": f"{bucket}/new "}).status_code == 200
+    assert sorted(each.key for each in world.project.list_objects(bucket)) == ["new ", "taken"]
 
 
 def test_a_link_for_others(world: World, visitor: Visitor, bucket: str) -> None:

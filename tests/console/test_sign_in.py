@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
+import requests
 
+from calque.console.ledger_pages.section import ledger_section
+from calque.console.server import serve_console
 from calque.console.sessions import LIFE, Sessions
+from calque.console.site import Site
 from tests.console.world import Visitor, World
+from tests.store_client.test_tls import write_pair
 
 
 def test_without_a_session_there_is_the_sign_in_page_and_nothing_else(world: World) -> None:
@@ -64,11 +70,27 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(world: World) -> None:
     assert cookie.startswith(f"calque_console_{world.served.origin.rpartition(':')[2]}=")
 
 
+def test_over_tls_the_cookie_is_for_tls_alone(tmp_path: Path) -> None:
+    """It is not sent to whoever answers plain HTTP by the same name."""
+    certificate, key = write_pair(tmp_path, "console")
+    site = Site([ledger_section(lambda: None)])
+    with serve_console(site, certificate=certificate, key=key) as served:
+        assert served.url.startswith("https://")
+        where, _, token = served.sign_in_url().partition("?token=")
+        answer = requests.post(
+            where, {"token": token}, allow_redirects=False, verify=str(certificate), timeout=60
+        )
+    assert "Secure" in answer.headers["set-cookie"]
+
+
 def test_a_session_ends(world: World) -> None:
     """By signing out, and by its time."""
     visitor = world.visitor()
+    kept = visitor.session.cookies.copy()
     assert visitor.post("/sign-out").url.endswith("/sign-in")
     assert visitor.get().url.endswith("/sign-in")
+    visitor.session.cookies.update(kept)
+    assert visitor.get().url.endswith("/sign-in"), "what was copied of the cookie is worth nothing"
     now = 0.0
     sessions = Sessions(clock=lambda: now)
     cookie = sessions.sign_in(sessions.token)
@@ -92,13 +114,49 @@ def test_a_change_needs_the_token_of_the_session(world: World, visitor: Visitor,
 def test_pages_forbid_what_they_do_not_need(visitor: Visitor) -> None:
     """A policy without unsafe-inline, no frames, no sniffing, nothing kept; no inline code."""
     answer = visitor.get()
-    policy = answer.headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["cache-control"] == "no-store"
+    check_headers(answer)
     assert not re.search(r"<script(?! src=)|style=|\son\w+=", answer.text)
     assert not re.search(r"""(?:src|href)=["'](?:https?:)?//""", answer.text)
+
+
+def check_headers(answer: requests.Response) -> None:
+    """Nothing but this server, and nothing that a page of ours does without."""
+    policy = dict(
+        each.strip().split(" ", 1) for each in answer.headers["content-security-policy"].split(";")
+    )
+    none = {name for name, source in policy.items() if source == "'none'"}
+    assert none == {"default-src", "base-uri", "frame-ancestors"}
+    own = {name for name, source in policy.items() if source == "'self'"}
+    assert own == policy.keys() - none
+    assert "form-action" in own, "no default holds for it"
+    for name, value in (
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("cache-control", "no-store"),
+        ("referrer-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ):
+        assert answer.headers[name] == value
+
+
+def test_every_answer_forbids_it(world: World, visitor: Visitor) -> None:
+    """The sign-in page, refusals, errors, files, JSON and figures as well as pages."""
+    stranger = world.visitor(signed_in=False)
+    json = {"Accept": "application/json"}
+    for answer in (
+        stranger.get("/sign-in"),
+        stranger.get("", headers=json),
+        stranger.get("", allow_redirects=False),
+        stranger.sign_in("wrong"),
+        stranger.get("/static/console.js"),
+        visitor.get("/nonsense"),
+        visitor.get("/keys", headers=json),
+        visitor.post("/sign-out", csrf=""),
+    ):
+        check_headers(answer)
+    with visitor.get("/live", stream=True) as figures:
+        check_headers(figures)
 
 
 def test_what_no_view_answers_is_said(visitor: Visitor) -> None:

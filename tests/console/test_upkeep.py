@@ -78,7 +78,7 @@ def test_a_node_that_is_ill_is_told_with_what_to_do(tmp_path: Path) -> None:
             nodes = Nodes(store.endpoint.database)
             nodes.set_state(nodes.all()[0].node_id, "silent")
             (problem,) = visitor.json()["sections"]["store"]["problems"]
-            assert problem["what"] == "1 nodes do not answer"
+            assert problem["what"] == "1 node not answering"
             assert problem["advice"].startswith("calque store repair ")
             assert visitor.json("/upkeep")["nodes"][0]["state"] == "silent"
     finally:

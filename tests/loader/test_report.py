@@ -7,7 +7,8 @@ import pytest
 
 from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
-from calque.loader.report import IN_MEMORY, RESULT_TYPES, SHOWN_IN_HTML, Report, count_of
+from calque.loader.report import IN_MEMORY, RESULT_TYPES, SHOWN_IN_HTML, Report
+from calque.values import count_of
 
 
 def report(*rows: FileResult) -> Report:

@@ -66,7 +66,7 @@ def show_report(report: Report, *, json: bool, skipped: bool = False, quiet: boo
 
 def _show_rows(report: Report, *, skipped: bool) -> None:
     from calque.loader.model.outcome import Status
-    from calque.loader.report import count_of
+    from calque.values import count_of
 
     shown: list[tuple[object, ...]] = []
     more = 0
@@ -86,7 +86,7 @@ def _show_rows(report: Report, *, skipped: bool) -> None:
 
 
 def _summary(report: Report) -> str:
-    from calque.loader.report import count_of
+    from calque.values import count_of
 
     if report.dry_run and report.plan is not None:
         plan = report.plan

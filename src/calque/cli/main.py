@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,15 +29,15 @@ if TYPE_CHECKING:  # no public name of Typer's, and older ones have it elsewhere
     from typer._click.formatting import HelpFormatter
 
 COMMANDS = {
-    "cp": "Copy one object: atomically, with progress, resumable.",
-    "mv": "Move one object: renamed where possible, else copied and deleted.",
+    "cp": "Copy an object, or with -r a tree: atomically, with progress, resumable.",
+    "mv": "Move an object, or with -r a tree: renamed where possible, else copied and deleted.",
     "sync": "Make a tree like another: what changed is copied, nothing else.",
     "ls": "List objects in key order.",
     "check": "Compare two trees; nothing is changed.",
     "du": "Count objects and bytes, folder by folder.",
     "stat": "Show what is known of an object.",
     "cat": "Write an object's bytes to standard output.",
-    "rm": "Delete objects.",
+    "rm": "Delete objects, or with -r trees.",
     "mkdir": "Make a folder.",
     "presign": "A URL by which anybody may read, or write, an object for a while.",
     "sweep": "Remove what killed copies left.",
@@ -50,9 +51,9 @@ COMMANDS = {
     "errors": "The rows that a load rejected, with their places.",
     "ledger": "What is remembered of a table: show, forget, rebuild.",
     "demo": "See it at work: real commands on real files, in two minutes.",
-    "store": "Make a store in a folder, show its access, check it.",
-    "serve": "Serve a store to clients in other processes.",
-    "console": "Loads, errors and trees in a browser.",
+    "store": "Make a store in a folder, share it, look after it.",
+    "serve": "Serve a store: S3 for every tool, a console for the browser.",
+    "console": "Loads, errors and trees in a browser, without a store.",
     "init": "Write a calque.toml with every setting, its default, its words.",
     "config": "The settings in force, and where each came from.",
     "completion": "The script that completes calque in a shell.",
@@ -114,7 +115,19 @@ def _load(name: str) -> Command:
     command: Command = get_command(import_module(module_of(name)).app)
     command.name = name
     spare_checks(command)
+    _keep_usage(command)
     return command
+
+
+def _keep_usage(command: Command) -> None:
+    """``SRC... DST`` as it is: newer versions of Typer would put braces and dots around it."""
+    for parameter in command.params:
+        words = parameter.metavar or ""
+        if parameter.param_type_name == "argument" and "..." in words:
+            words = words if parameter.required else f"[{words}]"
+            parameter._usage_display_name = partial(str, words)  # type: ignore[attr-defined]
+    for below in getattr(command, "commands", {}).values():
+        _keep_usage(below)
 
 
 app = typer.Typer(

@@ -19,7 +19,7 @@ from calque.cli.flags.metrics_flags import NO_METRICS, MetricsWanted
 from calque.cli.locations import refuse_idle_options, remote_of, settle, settle_alike
 from calque.cli.output import as_json, say, size
 from calque.errors import ConfigInvalid
-from calque.values import printable
+from calque.values import count_of, printable
 
 if TYPE_CHECKING:
     from calque.transfer.model import Row
@@ -200,8 +200,7 @@ def show_report(report: Report) -> None:
     )
     say(f"{', '.join(parts)} in {totals.seconds:.1f} s" + (f"; {ways}" if ways else ""))
     for what, count in report.dropped.items():
-        objects = "1 object" if count == 1 else f"{count} objects"
-        say(f"{what} of {objects} could not be kept by the target")
+        say(f"{what} of {count_of(count, 'object')} could not be kept by the target")
     if report.verified is not None:
         say(f"{report.verified} of {totals.of('copied').objects} copies verified")
     for line in report.refutations[:_SHOWN]:
@@ -244,7 +243,7 @@ def _ask(count: int, total: int, names: Sequence[str]) -> bool:
 
     shown = ", ".join(printable(name) for name in names)
     more = ", …" if count > len(names) else ""
-    what = "1 object" if count == 1 else f"{count} objects"
+    what = count_of(count, "object")
     if sys.stderr.isatty():
         sys.stderr.write(CLEAR_LINE)
     return typer.confirm(f"delete {what} ({size(total)}): {shown}{more}?", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -50,6 +51,8 @@ def serve_console(
 
     ``names`` are those by which a proxy may ask for it, beside its address.
     """
+    if certificate is not None:
+        _require_pair(certificate, key)
     listening = _listen(host, port)
     server = uvicorn.Server(
         uvicorn.Config(
@@ -90,6 +93,17 @@ def is_free(host: str, port: int) -> bool:
     except ConfigInvalid:
         return False
     return True
+
+
+def _require_pair(certificate: str | os.PathLike[str], key: str | os.PathLike[str] | None) -> None:
+    """Before anything listens; a key behind a passphrase is refused and not asked for."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
+    except OSError as error:
+        raise ConfigInvalid(
+            f"{certificate} and {key} are no certificate and its key: {error.strerror or error}",
+            hint="Both are PEM files; the key has no passphrase.",
+        ) from error
 
 
 def _listen(host: str, port: int) -> socket.socket:

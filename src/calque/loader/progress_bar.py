@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from calque.loader.model.load_progress import LoadProgress, OnProgress
-from calque.loader.report import count_of
 from calque.notebook import is_notebook, notebook_line
-from calque.values import size_text
+from calque.values import count_of, size_text
 
 
 @contextmanager

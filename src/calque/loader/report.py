@@ -17,7 +17,7 @@ from calque.late_module import LateModule
 from calque.ledger.manifest import FileResult
 from calque.loader.model.outcome import Status
 from calque.loader.model.plan import WritePlan
-from calque.values import size_text
+from calque.values import count_of, size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -252,11 +252,6 @@ class Report:
             "row_errors": self.row_errors,
             "files": [row.to_json() for row in self.rows()],
         }
-
-
-def count_of(number: int, thing: str) -> str:
-    """``1 file``, ``2,000 files``."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _html_table(rows: Sequence[FileResult]) -> str:

@@ -1,6 +1,7 @@
 """Frozen values without I/O, shared by every layer."""
 
 from calque.values.backoff import Backoff
+from calque.values.count_of import count_of
 from calque.values.identity import ObjectIdentity, SourceIdentity
 from calque.values.metadata import Checksum, Metadata
 from calque.values.printable import printable
@@ -21,6 +22,7 @@ __all__ = [
     "PartPlan",
     "Progress",
     "SourceIdentity",
+    "count_of",
     "printable",
     "size_text",
 ]

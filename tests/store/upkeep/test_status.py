@@ -28,7 +28,7 @@ def test_the_doctor_says_what_is_lost(plain: KeptStore) -> None:
     done = CliRunner().invoke(app, ["doctor", "--config", str(config), "--json"])
     told = {each["name"]: each for each in json.loads(done.stdout)}["upkeep of films"]
     assert (done.exit_code, told["ok"]) == (1, False)
-    assert "1 segments of 1 objects are lost" in told["found"]
+    assert "1 segment of 1 object lost" in told["found"]
     assert "bring a lost node back" in told["advice"]
 
 
@@ -38,5 +38,5 @@ def test_silent_nodes_and_waiting_repairs_are_told(plain: KeptStore) -> None:
     plain.lose_node(0)
     repair_store(plain.store, RepairOptions())
     status = read_status(plain.store.folder)
-    assert status.problems == ["1 nodes do not answer"]
+    assert status.problems == ["1 node not answering"]
     assert status.advice == "calque store repair"

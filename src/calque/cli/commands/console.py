@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from calque.cli.flags.settings_flags import Config, LedgerUrl
 from calque.cli.output import JsonFlag, as_json, say
 from calque.cli.stop_signals import catch_stop_signals
+from calque.errors import ConfigInvalid
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -31,6 +33,12 @@ def console(
         list[str] | None,
         typer.Option(help="A name that a proxy asks for it by; may be given several times."),
     ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="PEM file with the server's certificate: speak TLS.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="PEM file with the private key of the certificate.")
+    ] = None,
     ledger: LedgerUrl = None,
     config: Config = None,
     json: JsonFlag = False,
@@ -48,7 +56,10 @@ def console(
     from calque.console.required_packages import require_console_extra
     from calque.ledger.configured import environment_of, existing_ledger_of
 
+    if (tls_cert is None) != (tls_key is None):
+        raise ConfigInvalid("TLS needs both --tls-cert and --tls-key")
     require_console_extra()
+    from calque.console.hosts import is_loopback
     from calque.console.ledger_pages.section import ledger_section
     from calque.console.server import PORT, is_free, serve_console
     from calque.console.site import Site
@@ -57,7 +68,11 @@ def console(
     pages = ledger_section(lambda: existing_ledger_of(settings), environment_of(settings))
     site = Site([pages], announce=_tell_token)
     chosen = port if port is not None else (PORT if is_free(host, PORT) else 0)
-    with serve_console(site, host, chosen, names=name or ()) as served:
+    with serve_console(
+        site, host, chosen, certificate=tls_cert, key=tls_key, names=name or ()
+    ) as served:
+        if tls_cert is None and not is_loopback(host):
+            say("warning: the connection is not encrypted; give --tls-cert and --tls-key")
         stopped = catch_stop_signals()
         if json:
             as_json({"console": served.url, "sign_in": served.sign_in_url()})

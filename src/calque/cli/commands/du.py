@@ -27,7 +27,7 @@ def du(
     filters: Filters,
     locations: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[LOCATION]...", help="URIs or local paths.", show_default="."),
+        typer.Argument(metavar="LOCATION...", help="URIs or local paths.", show_default="."),
     ] = None,
     depth: Annotated[
         int, typer.Option("--depth", "-d", min=0, help="Folders below each that get a line.")

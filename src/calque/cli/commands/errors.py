@@ -54,7 +54,7 @@ def errors(
     from calque.config import load_settings
     from calque.ledger.configured import ledger_of
     from calque.ledger.history import errors_of
-    from calque.loader.report import count_of
+    from calque.values import count_of
 
     settings = load_settings(config, flags={"ledger.url": ledger})
     with ledger_of(settings) as opened:

@@ -73,7 +73,7 @@ def forget(
     from calque.config import load_settings
     from calque.ledger.configured import ledger_of
     from calque.ledger.files import forget as forget_records
-    from calque.loader.report import count_of
+    from calque.values import count_of
 
     if bool(locations) == everything:
         raise typer.BadParameter("name locations, or say --all")
@@ -100,7 +100,7 @@ def rebuild(
     from calque.ledger.tables import register_table
     from calque.loader.commit.rebuild import rebuild as rebuild_records
     from calque.loader.commit.tables import open_table
-    from calque.loader.report import count_of
+    from calque.values import count_of
 
     settings = load_settings(config, flags={"ledger.url": ledger})
     lake = open_table(name, settings, must_exist=True)

@@ -87,8 +87,8 @@ def preview(
 
 def _show(seen: StagePreview) -> None:
     from calque.loader.look.rows import cells_of
-    from calque.loader.report import count_of
     from calque.loader.request.type_names import text_of_type
+    from calque.values import count_of
 
     more = "" if seen.is_all else " and more"
     record(

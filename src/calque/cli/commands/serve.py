@@ -15,7 +15,7 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, say
 from calque.cli.stop_signals import catch_stop_signals
-from calque.errors import InvalidInput, MissingExtra
+from calque.errors import ConfigInvalid, MissingExtra
 
 if TYPE_CHECKING:
     from calque.cli.serve_s3 import ServedS3
@@ -42,7 +42,8 @@ def serve(
         int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")
     ] = 7777,
     passphrase: Annotated[
-        str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)
+        str | None,
+        typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True, help="Of a store that has one."),
     ] = None,
     tls_cert: Annotated[
         Path | None, typer.Option(help="PEM file with the server's certificate: speak TLS.")
@@ -173,7 +174,7 @@ def _certificate(certificate: Path | None, key: Path | None) -> ServerCertificat
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
-        raise InvalidInput("TLS needs both --tls-cert and --tls-key")
+        raise ConfigInvalid("TLS needs both --tls-cert and --tls-key")
     return ServerCertificate(certificate, key)
 
 

@@ -30,7 +30,8 @@ def access(
     delete: Annotated[bool, typer.Option(help="Allow deletes and overwrites.")] = True,
     until: Annotated[datetime | None, typer.Option(help="Valid until this time (UTC).")] = None,
     passphrase: Annotated[
-        str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)
+        str | None,
+        typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True, help="Of a store that has one."),
     ] = None,
     json: JsonFlag = False,
 ) -> None:

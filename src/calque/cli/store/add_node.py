@@ -13,7 +13,7 @@ from calque.cli.output import JsonFlag, as_json, say, table
 def add_node(
     folder: Folder,
     roots: Annotated[
-        list[str], typer.Argument(metavar="ROOT…", help="A root for pieces (folder, s3://… ).")
+        list[str], typer.Argument(metavar="ROOT...", help="A root for pieces (folder, s3://…).")
     ],
     json: JsonFlag = False,
 ) -> None:

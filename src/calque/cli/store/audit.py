@@ -16,6 +16,7 @@ from calque.cli.flags.upkeep_flags import (
     scan_options,
 )
 from calque.cli.output import FAILED, OK, JsonFlag, as_json, say, table
+from calque.values import count_of
 
 
 def audit(
@@ -49,5 +50,5 @@ def audit(
             ["node", "state", "good", "wrong", "silent"],
             [(e.node, e.state, e.good, e.wrong, e.silent) for e in report.nodes],
         )
-        say(f"{report.segments} segments looked at, {report.dropped} changed meanwhile")
+        say(f"{count_of(report.segments, 'segment')} looked at, {report.dropped} changed meanwhile")
     raise typer.Exit(FAILED if report.is_alarming else OK)

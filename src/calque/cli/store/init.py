@@ -22,7 +22,7 @@ def init(
     ] = "1/1",
     node: Annotated[
         list[str] | None,
-        typer.Option(help="A root for pieces (folder, s3://… ), once for each node."),
+        typer.Option(help="A root for pieces (folder, s3://…), once for each node."),
     ] = None,
     database: Annotated[
         str | None,

@@ -10,6 +10,7 @@ import typer
 from calque.cli.output import JsonFlag, as_json, say, size
 from calque.cli.store.named_project import ProjectFlag, open_named_project
 from calque.errors import InvalidInput
+from calque.values import count_of
 
 if TYPE_CHECKING:
     from calque.store.uplink.verbs.move_prefix import PrefixResult
@@ -60,14 +61,14 @@ def _run(
     places = (*_split(source), *_split(target))
 
     def tell(objects: int, bytes_: int) -> None:
-        say(f"prepared {objects} objects, {size(bytes_)}")
+        say(f"prepared {count_of(objects, 'object')}, {size(bytes_)}")
 
     with open_named_project(where) as opened:
         result = verb(opened, *places, overwrite=overwrite, progress=None if json else tell)
     if json:
         as_json({"source": source, "target": target, "objects": result.objects})
     else:
-        say(f"{done} {result.objects} objects from {source} to {target}")
+        say(f"{done} {count_of(result.objects, 'object')} from {source} to {target}")
 
 
 def _split(place: str) -> tuple[str, str]:

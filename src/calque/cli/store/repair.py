@@ -18,6 +18,7 @@ from calque.cli.flags.upkeep_flags import (
     scan_options,
 )
 from calque.cli.output import FAILED, OK, JsonFlag, as_json, record, say, table
+from calque.values import count_of
 
 if TYPE_CHECKING:
     from calque.store.upkeep.repair import RepairReport
@@ -75,8 +76,9 @@ def _show(report: RepairReport, json: bool) -> None:
         say(f"lost: segment {name}")
     if report.lost_segments:
         say(
-            f"{report.lost_segments} segments of {report.lost_objects} objects have too few pieces "
-            "left: bring a node of theirs back"
+            f"too few pieces are left of {count_of(report.lost_segments, 'segment')} of "
+            f"{count_of(report.lost_objects, 'object')}: bring a node of theirs back"
         )
     if report.no_room:
-        say(f"{report.no_room} segments wait for room on other nodes: calque store add-node")
+        waiting = count_of(report.no_room, "segment")
+        say(f"{waiting} waiting for room on other nodes: calque store add-node")

@@ -8,6 +8,7 @@ import typer
 
 from calque.cli.output import JsonFlag, as_json, say
 from calque.cli.store.named_project import ProjectFlag, open_named_project
+from calque.values import count_of
 
 
 def rmbucket(
@@ -30,7 +31,7 @@ def rmbucket(
         as_json({"bucket": name, "deleted_objects": deleted})
     else:
         say(
-            f"deleted bucket {name} and {deleted} objects in it"
+            f"deleted bucket {name} and {count_of(deleted, 'object')} in it"
             if deleted
             else f"deleted bucket {name}"
         )

@@ -34,7 +34,10 @@ app = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(help="The folder of the store.")]
-Passphrase = Annotated[str | None, typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True)]
+Passphrase = Annotated[
+    str | None,
+    typer.Option(envvar="CALQUE_PASSPHRASE", show_envvar=True, help="Of a store that has one."),
+]
 
 
 @app.callback()

@@ -126,6 +126,7 @@ def describe_job(job: Job, now: int) -> dict[str, Any]:
     seconds = max(until - job.started_at, 0) / 1e6
     moved = int(copied.get("bytes", 0))
     was_left = died or job.state == "STOPPED"
+    is_troubled = job.state == "PARTLY"
     return {
         "job": job.job_id,
         "state": "DIED" if died else job.state,
@@ -144,6 +145,7 @@ def describe_job(job: Job, now: int) -> dict[str, Any]:
         "report": job.report,
         "message": job.message,
         "resume": shell_line("calque", "jobs", "resume", job.job_id) if was_left else None,
+        "advice": shell_line("calque", "jobs", "show", job.job_id) if is_troubled else None,
         "may_resume_here": was_left and not _is_of_another_machine(job),
         "may_stop": job.is_alive(now),
         "may_forget": not job.is_alive(now),

@@ -88,7 +88,8 @@ def _overview(ledger: Ledger | None) -> dict[str, Any]:
     at_work = alive_or_dead(ledger)
     troubled = [each for each in open_loads(ledger) if each.load_id in at_work.dead]
     troubled += recent_loads(ledger, with_trouble=True, since=now - _DAY_US, limit=20)
-    found = [describe_job(job, now) for job in list_jobs(ledger, limit=JOBS_SHOWN)]
+    jobs = list_jobs(ledger, limit=JOBS_SHOWN)
+    found = [describe_job(job, now) for job in jobs]
     return {
         "where": ledger.where,
         "tables": len(list_loaded_tables(ledger)),
@@ -97,6 +98,11 @@ def _overview(ledger: Ledger | None) -> dict[str, Any]:
         "last_loads": [describe_load(each, at_work) for each in recent_loads(ledger, limit=5)],
         "charts": charts_of(loads_by_day(ledger, DAYS)),
         "troubled_loads": [describe_load(each, at_work) for each in troubled],
+        "troubled_jobs": [
+            describe_job(job, now)
+            for job in jobs
+            if job.state == "PARTLY" and (job.finished_at or 0) >= now - _DAY_US
+        ][:20],
         "left_jobs": [each for each in found if each["resume"]][:20],
     }
 

@@ -43,6 +43,15 @@ class S3Door:
     endpoint: str
     region: str = "us-east-1"
 
+    def endpoint_for(self, name: str | None) -> str:
+        """As one reaches it who came by this name: who listens to every address has none of its
+        own, and ``0.0.0.0`` in a link leads its reader to his own machine."""
+        own = urlsplit(self.endpoint)
+        if not name or own.hostname not in ("0.0.0.0", "::"):
+            return self.endpoint
+        shown = f"[{name}]" if ":" in name else name
+        return f"{own.scheme}://{shown}:{own.port}"
+
 
 class ObjectPage:
     """The page of an object, and what can be done with it."""
@@ -112,7 +121,7 @@ class ObjectPage:
         """A link with an end. A key of its own stands behind it: revoked, the link is dead."""
         if self._door is None:
             raise Unsupported("links need S3", hint="Serve the store with S3: `calque serve`.")
-        place, hours = object_place(request), whole_number(text_of(form, "hours"))
+        place, hours = object_place(request), whole_number(text_of(form, "hours").strip())
         if hours is None or not 1 <= hours <= LONGEST_LINK_HOURS:
             raise InvalidInput(f"a link lasts from 1 to {LONGEST_LINK_HOURS} hours")
         self._project.stat(place.bucket, place.key)
@@ -127,7 +136,8 @@ class ObjectPage:
         keys = AccessKeys(self._store.endpoint.database)
         made = keys.make(self._project.access, limits, name=f"link to {place.path}"[:200])
         path = f"/{quote(place.bucket, safe='')}/{quote(place.key, safe='/-_.~')}"
-        host = urlsplit(self._door.endpoint).netloc
+        endpoint = self._door.endpoint_for(request.url.hostname)
+        host = urlsplit(endpoint).netloc
         pairs = Signer(self._door.region).presign(
             Keys(made.access_key_id, made.secret_access_key),
             "GET",
@@ -138,7 +148,7 @@ class ObjectPage:
         query = "&".join(f"{name}={value}" for name, value in pairs)
         data = {
             "path": place.path,
-            "link": f"{self._door.endpoint}{path}?{query}",
+            "link": f"{endpoint}{path}?{query}",
             "until": until,
             "fingerprint": made.fingerprint,
         }

@@ -106,7 +106,7 @@ class ObjectPages:
 
     def create_bucket(self, request: Request, form: FormData) -> str:
         """Make a bucket."""
-        made = self._project.create_bucket(text_of(form, "name"))
+        made = self._project.create_bucket(text_of(form, "name").strip())
         return address_of(Place(made.name))
 
     def upload(self, request: Request, form: FormData) -> str:
@@ -185,11 +185,11 @@ def address_of(place: Place, page: str = "objects") -> str:
 
 
 def text_of(form: FormData, name: str) -> str:
-    """A field of a form that must be there."""
+    """A field of a form that must be there, as it was sent: a name may end in a blank."""
     value = form.get(name)
     if not isinstance(value, str) or not value.strip():
         raise InvalidInput(f"the form has no {name}")
-    return value.strip()
+    return value
 
 
 def _is_whole(request: Request) -> bool:

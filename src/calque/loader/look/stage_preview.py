@@ -24,11 +24,11 @@ from calque.loader.plan.dialect import choose_dialect, describe
 from calque.loader.plan.evolve import schema_for_new_table
 from calque.loader.plan.make_plan import EVERY_ERROR, UNCLAIMED, choose_format, choose_match, group
 from calque.loader.plan.stage import Missing, Stage
-from calque.loader.report import count_of
 from calque.loader.request.request import LoadRequest
 from calque.loader.request.type_names import text_of_type
 from calque.loader.run.engines.local import LocalEngine
 from calque.loader.run.engines.sample import sample_rows
+from calque.values import count_of
 from calque.values.row_errors import RowError
 
 FIRST_ROWS = 10

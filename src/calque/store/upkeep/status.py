@@ -13,6 +13,7 @@ from calque.store.metabase.engine.database import Database
 from calque.store.metabase.engine.migrate import current_revision, revisions
 from calque.store.metabase.upkeep.last_runs import last_run
 from calque.store.metabase.upkeep.repair_queue import count_repairs
+from calque.values import count_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,14 @@ class StoreStatus:
     @property
     def problems(self) -> list[str]:
         """What somebody should look at, the worst first."""
-        states = self.nodes
+        failing, silent = (self.nodes.get(state, 0) for state in ("failing", "silent"))
+        lost = count_of(self.lost_segments, "segment")
         told = {
-            f"{self.lost_segments} segments of {self.lost_objects} objects are lost": (
-                self.lost_segments
-            ),
-            f"{self.repair_queue} segments wait for repair": self.repair_queue,
-            f"{states.get('failing', 0)} nodes give wrong pieces": states.get("failing", 0),
-            f"{states.get('silent', 0)} nodes do not answer": states.get("silent", 0),
-            f"fsck found {self.findings} things that are wrong": self.findings,
+            f"{lost} of {count_of(self.lost_objects, 'object')} lost": self.lost_segments,
+            f"{count_of(self.repair_queue, 'segment')} waiting for repair": self.repair_queue,
+            f"{count_of(failing, 'node')} giving wrong pieces": failing,
+            f"{count_of(silent, 'node')} not answering": silent,
+            f"{count_of(self.findings, 'thing')} wrong, as fsck found": self.findings,
         }
         return [line for line, count in told.items() if count]
 

@@ -23,6 +23,7 @@ from calque.transfer.run.run_context import Cluster, Shared
 from calque.transfer.run.tree_job import TreeJob
 from calque.transfer.run.verification import Verification
 from calque.transfer.run.whole_prefix import WholePrefix
+from calque.values import count_of
 
 if TYPE_CHECKING:
     from calque.transfer.jobs.journal import Journal
@@ -203,7 +204,7 @@ class Run:
         if self._stopping.is_set():
             return "the run was stopped"
         if problems:
-            return f"{problems} objects failed, and after an error none goes"
+            return f"{count_of(problems, 'object')} failed, and after an error none goes"
         if not self._options.max_delete.allows(count, there):
             return (
                 f"{count} of {there} objects would go, which is more than "

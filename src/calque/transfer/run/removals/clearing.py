@@ -14,7 +14,7 @@ from calque.transfer.run.backup import Backup
 from calque.transfer.run.removals.deletes import DeleteRows, Spool, delete_all
 from calque.transfer.run.removals.unreported_acts import tell_deleted, untold_of
 from calque.transfer.run.run_context import Shared
-from calque.values import Metadata
+from calque.values import Metadata, count_of
 
 
 class Clearing:
@@ -43,7 +43,7 @@ class Clearing:
         if options.delete and not self._taken and not options.delete_all and count:
             trees = self._plan.trees
             raise InvalidInput(
-                f"{trees.source.location()} has nothing to copy, so {count} objects of "
+                f"{trees.source.location()} has nothing to copy, so {count_of(count, 'object')} of "
                 f"{trees.target.location()} would be deleted: all of them",
                 hint="Nothing was deleted. If that is meant, say --delete-all.",
             )
