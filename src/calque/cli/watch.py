@@ -72,6 +72,8 @@ class Watch:
         self._every = every
         self._json = json
         self._failed = FailedFiles()
+        self._blamed: set[str] = set()
+        """Files for which a look of this cycle was given up."""
         self._began = False
         self._troubles = 0
         self._told: object = None
@@ -84,6 +86,7 @@ class Watch:
             while True:
                 begun = time.monotonic()
                 if self._look(load):
+                    self._blamed.clear()
                     time.sleep(max(0.0, self._pause() - (time.monotonic() - begun)))
         except KeyboardInterrupt:
             say("stopped watching")
@@ -117,7 +120,9 @@ class Watch:
             return True
         self._began, self._troubles, self._worst = True, 0, max(self._worst, 1)
         say(f"failed: {error}; left alone until it changes")
-        return False
+        again = self._blamed.issuperset(blamed)  # it is written to all the time, by a logger say
+        self._blamed.update(blamed)
+        return again
 
     def _after_trouble(self, error: Exception) -> None:
         """Tell it once, wait longer each time, and start afresh whatever engine was at work."""
