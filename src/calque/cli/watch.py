@@ -35,7 +35,7 @@ SHORTEST = 0.1
 LONGEST = 300.0
 """Seconds between two looks at least, and at most, however often a look failed."""
 
-_LOAD_ID = re.compile(r"\d{8}T\d{6}-[-0-9a-f]+")
+_OWN_NAME = re.compile(r"\d{8}T\d{6}-[-0-9a-f]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{16,}")
 """In names of what a load writes: each has another one, and it is the same trouble all the same."""
 
 Load = Callable[[LoadRequest, FailedFiles], Report]
@@ -76,7 +76,9 @@ class Watch:
         """Files for which a look of this cycle was given up."""
         self._began = False
         self._troubles = 0
-        self._told: object = None
+        self._trouble: str | None = None
+        """The last that was told, until a look finds nothing that waits for its end."""
+        self._news: frozenset[tuple[str, str]] = frozenset()
         self._worst = 0
 
     def run(self, load: Load) -> None:
@@ -130,10 +132,10 @@ class Watch:
         if not self._began and (self._is_wrong_usage(error) or not ours):
             raise error
         told = str(error) if ours else f"{type(error).__name__}: {error}"
-        trouble = _LOAD_ID.sub("", told)
-        if trouble != self._told:
+        trouble = _OWN_NAME.sub("", told)
+        if trouble != self._trouble:
             say(f"{told}; trying again")
-        self._told = trouble
+        self._trouble = trouble
         self._troubles += 1
         self._loader.let_go_of_engines()
 
@@ -147,9 +149,11 @@ class Watch:
         """What happened, not what was skipped; the same troubles not again and again."""
         report.only_news = True
         news = frozenset((row.location, row.status) for row in report.rows())
-        if report.files_loaded or news != self._told:
+        if report.files_loaded or news != self._news:
             if news:
                 show_report(report, json=self._json)
                 sys.stdout.flush()  # who reads a pipe of ours would wait for the end, too
             self._worst = max(self._worst, exit_code(report))
-        self._told = news
+        self._news = news
+        if not report.count(Status.IN_PROGRESS):
+            self._trouble = None

@@ -167,13 +167,14 @@ def test_a_watch_over_a_table_that_may_not_be_written(
             if len(looks) == 1:
                 expected.extend(write_files(place.stage, 1, first=1))
             if looks:
-                log.chmod(0o755 if len(looks) > 3 else 0o555)
+                log.chmod(0o755 if looks.count(None) > 1 else 0o555)
             looks.append(None)
             looks[-1] = report = loader.run(request, None, failed)
         return report
 
     with loader, pytest.raises(typer.Exit):
         Watch(loader, request, 0.1, json=False).run(look)
-    assert looks[1] is None, "it could not be written"
-    assert capsys.readouterr().err.count("trying again") == 1
+    assert looks.count(None) == 2, "it could not be written, nor the load that was left"
+    told = capsys.readouterr().err.count("trying again")
+    assert told == 1 or place.kind == "iceberg"  # which fails at another file the second time
     assert_settled(place, expected)
