@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -270,3 +270,33 @@ def test_a_stage_that_was_loaded_before_may_be_away_at_first(tmp_path: Path) -> 
     (tmp_path / "elsewhere").mkdir()
     with watching(tmp_path / "elsewhere", make_stage=False) as watch:
         assert watch.process.wait(PATIENCE) == 1
+
+
+def test_a_jvm_that_dies(tmp_path: Path) -> None:
+    """One that is killed is started anew, without a trace of it, and the files count once."""
+    write(tmp_path, "a.csv", "id,name\n1,x\n")
+    fault = "write.before@2:pause=60"
+    with watching(tmp_path, "--spark", "local[1]", fault=fault) as watch:
+        watch.until(lambda: watch.rows() == 1)
+        (first,) = jvms_of(watch.process.pid)
+        write(tmp_path, "b.csv", "id,name\n2,y\n")
+        watch.until(watch.is_frozen)
+        os.kill(first, signal.SIGKILL)
+        wake_with(watch.process.pid, signal.SIGCONT)
+        watch.until(lambda: watch.rows() == 2)
+        assert "Traceback" not in watch.said, watch.said
+        (second,) = jvms_of(watch.process.pid)
+        assert second != first
+        assert watch.stop() == 0
+    assert held(tmp_path) == []
+
+
+def jvms_of(pid: int) -> list[int]:
+    """The JVMs that a process has started, and that live."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+            if name == "java" and rest.split()[:2][1] == str(pid) and rest.split()[0] not in "ZX":
+                found.append(int(stat.parent.name))
+    return found

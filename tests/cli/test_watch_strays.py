@@ -10,12 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 from sqlalchemy import func, select
 
-from calque.config import Settings
+from calque.cli.watch import Watch
+from calque.config import LedgerSettings, Secret, Settings
 from calque.errors import LoadAborted
 from calque.ledger import open_ledger
 from calque.ledger.schema import loads
+from calque.loader.loader import Loader
 from calque.loader.model.outcome import Status
 from calque.loader.plan.failed_files import FailedFiles
 from calque.loader.report import Report
@@ -134,3 +137,31 @@ def test_the_same_trouble_is_told_once(tmp_path: Path) -> None:
         away.rename(sidecars)
         watch.until(lambda: watch.rows() == 2)
         assert watch.stop() == 0
+
+
+def test_a_bad_file_that_grows_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at once in a cycle, and not for as long as it changes."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("id,n\n1,a\n2,b,c\n")
+    settings = Settings(ledger=LedgerSettings(url=Secret(str(tmp_path / "ledger.db"))))
+    looks = []
+
+    def stop(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with Loader(settings=settings, spark="local") as loader:
+
+        def look(request: LoadRequest, failed: FailedFiles) -> Report:
+            looks.append(request)
+            assert len(looks) < 5
+            with (tmp_path / "in" / "a.csv").open("a") as file:
+                file.write("3,d\n")
+            return loader.run(request, None, failed)
+
+        request = LoadRequest(stage=f"{tmp_path}/in/", into=str(tmp_path / "t"))
+        monkeypatch.setattr("calque.cli.watch.time.sleep", stop)
+        with pytest.raises(typer.Exit):
+            Watch(loader, request, 10.0, json=False).run(look)
+    assert len(looks) == 2

@@ -54,6 +54,17 @@ def test_loads_that_came_to_nothing(ledger: Ledger, table: TableRow, clock: Cloc
         find_load(ledger, "old")
 
 
+def test_a_tenant_keeps_what_failed(ledger: Ledger, table: TableRow, clock: Clock) -> None:
+    """A tenant whose records live for a day only drops no other tenant's failed loads."""
+    begin(ledger, table, "failed", ["b"])
+    abort(ledger, "failed", "it failed", Manifest())
+    clock.now += 3 * DAY
+    ledger.tenant, ledger.life = "hasty", DAY
+    assert expire_some(ledger, table, lambda _: True).loads == 0
+    ledger.tenant = "default"
+    assert expire_some(ledger, table, lambda _: True).loads == 1
+
+
 def errors_of_loads(ledger: Ledger) -> list[str]:
     """The loads of which rejected rows are kept."""
     with ledger.read() as connection:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from sqlalchemy import select
 
 from calque.config import Settings
@@ -17,7 +22,7 @@ from calque.ledger import open_ledger
 from calque.ledger.schema import claims
 from calque.loader.commit.truncate import truncate_table
 from calque.loader.model.outcome import Status
-from tests.loader.loader import Place, run
+from tests.loader.loader import LEASE, Place, run, start
 from tests.loader.meddling import Meddling
 from tests.loader.other_writers import append, expire_snapshots, remake, restore, write_other
 from tests.loader.world import assert_settled, iceberg, ids, write_file, write_files
@@ -58,6 +63,36 @@ def test_table_made_again_during_a_load(simple: Place) -> None:
     assert simple.load().files_loaded == 2
     with open_ledger(simple.ledger) as ledger, ledger.read() as connection:
         assert connection.execute(select(claims)).all() == []
+
+
+@pytest.mark.parametrize("step", ["prepare.after:pause=60", "commit.after:kill"])
+def test_markers_outlast_the_retention_of_transactions(delta: Place, step: str) -> None:
+    """A table that forgets identifiers of transactions keeps ours: no row is lost or doubled."""
+    expected = write_files(delta.stage, 1)
+    forgets = {"delta.setTransactionRetentionDuration": "interval 1 milliseconds"}
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    DeltaTable.create(delta.table, Schema.from_arrow(schema), configuration=forgets)
+    victim = start(delta, "victim", step)
+    while not has_stopped(victim.pid):
+        time.sleep(0.02)
+    time.sleep(1.2 * LEASE)
+    other = replace(delta, ledger=str(delta.folder / "other.db"))
+    for place in (other, delta):
+        place.load()
+    time.sleep(0.01)
+    with suppress(ProcessLookupError):
+        os.kill(victim.pid, signal.SIGCONT)
+    victim.join(60)
+    assert ids(delta) == Counter(expected)
+
+
+def has_stopped(pid: int) -> bool:
+    """Whether it stands at its fault point, or is killed."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] in "TZX"
 
 
 def test_restored_table_loads_again_what_it_lost(place: Place) -> None:

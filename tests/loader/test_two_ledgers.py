@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from calque import faults
 from calque.config import Settings
 from calque.errors import AlreadyExists
 from calque.ledger import open_ledger
@@ -300,6 +301,66 @@ def test_a_marker_is_kept_until_it_is_noted(tmp_path: Path) -> None:
     expire_snapshots(place)
     assert counts(place) == {"SKIPPED_LOADED": 4}
     assert_settled(place, expected)
+
+
+def test_a_marker_of_another_tables_namesake(tmp_path: Path) -> None:
+    """A label that the other ledger used for another table lets no marker of this one go."""
+    place = Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
+    other = replace(place, ledger=str(tmp_path / "other.db"))
+    expected = write_files(place.stage, 1)
+    (tmp_path / "elsewhere").mkdir()
+    replace(other, folder=tmp_path / "elsewhere").load(stage=place.source, label="day")
+    other.load()
+    expected += write_files(place.stage, 2, first=1)
+
+    def quicker() -> None:
+        told = run(place, "victim", "commit.after:kill", label="day", files=("f00001.csv",))
+        assert told == -signal.SIGKILL
+
+    other.load(files=("f00002.csv",), engine=Meddling(after=_once(quicker)))
+    expire_snapshots(place)
+    assert counts(place) == {"SKIPPED_LOADED": 3}
+    assert_settled(place, expected)
+
+
+def test_a_marker_that_came_while_its_load_was_fenced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load that commits at that very moment, and dies, is not committed again later."""
+    place = Place(tmp_path, "iceberg", str(tmp_path / "ledger.db"))
+    other = replace(place, ledger=str(tmp_path / "other.db"))
+    expected = write_files(place.stage, 1)
+    place.load()
+    expected += write_files(place.stage, 1, first=1)
+    sleeper = start(place, "sleeper", "prepare.after:pause=60,commit.after:kill")
+    while not is_frozen(sleeper.pid):
+        time.sleep(0.02)
+    plain = faults.point
+
+    def wake() -> None:
+        os.kill(sleeper.pid, signal.SIGCONT)
+        assert ended(place, "sleeper", sleeper) == -signal.SIGKILL
+
+    once = _once(wake)
+
+    def point(step: str) -> None:
+        if step == "commit.before":
+            once()
+        plain(step)
+
+    monkeypatch.setattr(faults, "point", point)
+    assert counts(other) == {"SKIPPED_LOADED": 2}
+    for number in (2, 3):
+        expected += write_file(place.stage, number)
+        other.load()
+    expire_snapshots(place)
+    assert counts(place) == {"SKIPPED_LOADED": 4}
+    assert_settled(place, expected)
+
+
+def is_frozen(pid: int) -> bool:
+    """Whether it stands at its fault point."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def test_many_ledgers_at_once(simple: Place) -> None:

@@ -35,7 +35,7 @@ SHORTEST = 0.1
 LONGEST = 300.0
 """Seconds between two looks at least, and at most, however often a look failed."""
 
-_LOAD_ID = re.compile(r"\d{8}T\d{6}-[-0-9a-f]+")
+_OWN_NAME = re.compile(r"\d{8}T\d{6}-[-0-9a-f]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{16,}")
 """In names of what a load writes: each has another one, and it is the same trouble all the same."""
 
 Load = Callable[[LoadRequest, FailedFiles], Report]
@@ -72,9 +72,13 @@ class Watch:
         self._every = every
         self._json = json
         self._failed = FailedFiles()
+        self._blamed: set[str] = set()
+        """Files for which a look of this cycle was given up."""
         self._began = False
         self._troubles = 0
-        self._told: object = None
+        self._trouble: str | None = None
+        """The last that was told, until a look finds nothing that waits for its end."""
+        self._news: frozenset[tuple[str, str]] = frozenset()
         self._worst = 0
 
     def run(self, load: Load) -> None:
@@ -84,6 +88,7 @@ class Watch:
             while True:
                 begun = time.monotonic()
                 if self._look(load):
+                    self._blamed.clear()
                     time.sleep(max(0.0, self._pause() - (time.monotonic() - begun)))
         except KeyboardInterrupt:
             say("stopped watching")
@@ -117,7 +122,9 @@ class Watch:
             return True
         self._began, self._troubles, self._worst = True, 0, max(self._worst, 1)
         say(f"failed: {error}; left alone until it changes")
-        return False
+        again = self._blamed.issuperset(blamed)  # it is written to all the time, by a logger say
+        self._blamed.update(blamed)
+        return again
 
     def _after_trouble(self, error: Exception) -> None:
         """Tell it once, wait longer each time, and start afresh whatever engine was at work."""
@@ -125,10 +132,10 @@ class Watch:
         if not self._began and (self._is_wrong_usage(error) or not ours):
             raise error
         told = str(error) if ours else f"{type(error).__name__}: {error}"
-        trouble = _LOAD_ID.sub("", told)
-        if trouble != self._told:
+        trouble = _OWN_NAME.sub("", told)
+        if trouble != self._trouble:
             say(f"{told}; trying again")
-        self._told = trouble
+        self._trouble = trouble
         self._troubles += 1
         self._loader.let_go_of_engines()
 
@@ -142,9 +149,11 @@ class Watch:
         """What happened, not what was skipped; the same troubles not again and again."""
         report.only_news = True
         news = frozenset((row.location, row.status) for row in report.rows())
-        if report.files_loaded or news != self._told:
+        if report.files_loaded or news != self._news:
             if news:
                 show_report(report, json=self._json)
                 sys.stdout.flush()  # who reads a pipe of ours would wait for the end, too
             self._worst = max(self._worst, exit_code(report))
-        self._told = news
+        self._news = news
+        if not report.count(Status.IN_PROGRESS):
+            self._trouble = None

@@ -57,7 +57,8 @@ def expire(ledger: Ledger, release: Callable[[OldLoad], bool] = lambda load: Tru
 def expire_some(ledger: Ledger, table: TableRow, release: Callable[[OldLoad], bool]) -> Expired:
     """The same for one page of a table's records, each time the next, and for their loads.
 
-    Loads that came to nothing go as well, of whatever table: no record leads to them.
+    Loads that came to nothing go as well, of whatever table: no record leads to them. Those of
+    other tenants stay, who may have another life.
     """
     this = tables.c.number == table.number
     with ledger.read() as connection:
@@ -155,6 +156,8 @@ def _drop_aborted(ledger: Ledger) -> int:
         select(loads.c.load_id)
         .where(loads.c.state == "ABORTED", loads.c.lease_until <= horizon)
         .where(loads.c.finished_at <= horizon)
+        .join(tables, tables.c.number == loads.c.table_number)
+        .where(tables.c.tenant == ledger.tenant)
         .order_by(loads.c.lease_until)
         .limit(NAMES_AT_ONCE)
     )

@@ -83,14 +83,23 @@ def history(ledger: Ledger, key: TableKey, *, limit: int = 100) -> list[LoadRow]
 
 
 def find_load(ledger: Ledger, load_id: str) -> LoadRow:
-    """One load; NotFound if the ledger has never seen it."""
+    """One load, of whatever tenant: no two have an id; NotFound if the ledger has never seen it."""
     return _require_one(ledger, load_id, select_loads(ledger, [loads.c.load_id == load_id], 1))
 
 
+def find_own_load(ledger: Ledger, load_id: str) -> LoadRow:
+    """The same for whoever is shown it: of this tenant alone."""
+    return _require_one(ledger, load_id, _select_own(ledger, loads.c.load_id == load_id))
+
+
 def find_load_by_name(ledger: Ledger, name: str) -> LoadRow:
-    """One load by its id, or the last that bore the label; NotFound if there is none."""
-    found = select_loads(ledger, [loads.c.load_id == name], 1)
-    return _require_one(ledger, name, found or select_loads(ledger, [loads.c.label == name], 1))
+    """The tenant's load of this id, or its last that bore the label; NotFound if there is none."""
+    found = _select_own(ledger, loads.c.load_id == name)
+    return _require_one(ledger, name, found or _select_own(ledger, loads.c.label == name))
+
+
+def _select_own(ledger: Ledger, condition: ColumnElement[bool]) -> list[LoadRow]:
+    return select_loads(ledger, [tables.c.tenant == ledger.tenant, condition], 1)
 
 
 def _require_one(ledger: Ledger, name: str, found: Sequence[LoadRow]) -> LoadRow:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, delete, select, tuple_, update
 
 from calque.ledger.database import Ledger
-from calque.ledger.schema import loads, purges
+from calque.ledger.schema import files, loads, purges
 from calque.ledger.tables import TableRow
 from calque.values import SourceIdentity
 
@@ -27,12 +27,28 @@ class Purge:
     archive: str | None = None
     name: str | None = None
     """Below the archive, as it was below the stage."""
+    is_superseded: bool = False
+    """Another load has brought the file since, with other bytes perhaps: if these lie there again,
+    nobody has loaded them after those."""
 
 
 def pending_purges(ledger: Ledger, table: TableRow) -> Iterator[list[Purge]]:
     """What is left to be removed of a table's finished loads, some at a time, each once."""
+    record = files.alias()
+    superseded = select(record.c.load_id).where(
+        record.c.table_number == table.number,
+        record.c.location == purges.c.location,
+        record.c.load_id != purges.c.load_id,
+    )
     query = (
-        select(purges.c.load_id, purges.c.identity, purges.c.tries, purges.c.archive, purges.c.name)
+        select(
+            purges.c.load_id,
+            purges.c.identity,
+            purges.c.tries,
+            purges.c.archive,
+            purges.c.name,
+            superseded.exists().label("superseded"),
+        )
         .join(loads, loads.c.load_id == purges.c.load_id)
         .where(loads.c.table_number == table.number)
         .order_by(purges.c.load_id, purges.c.location)
@@ -49,6 +65,7 @@ def pending_purges(ledger: Ledger, table: TableRow) -> Iterator[list[Purge]]:
                     row.tries,
                     row.archive,
                     row.name,
+                    bool(row.superseded),
                 )
                 for row in connection.execute(query.where(key > last))
             ]

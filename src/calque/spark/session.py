@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sys
 import tempfile
@@ -201,17 +202,25 @@ def _build(options: SparkOptions) -> SparkContext:
     from pyspark import SparkConf, SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    _log_no_query_errors()
+    _log_no_raised_errors()
     with map_errors():
         return SparkContext.getOrCreate(SparkConf().setAll(list(_settings(options).items())))
 
 
-def _log_no_query_errors() -> None:
-    """What a query does wrong is raised; pyspark would write all of its trace on a line as well."""
+def _log_no_raised_errors() -> None:
+    """What a query does wrong is raised, and so is that the JVM is gone; both would be logged as
+    well, with all of the trace."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
+    for name in ("py4j.java_gateway", "py4j.clientserver"):
+        logging.getLogger(name).addFilter(_is_no_lost_jvm)
+
+
+def _is_no_lost_jvm(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, OSError) and type(error).__name__ != "Py4JNetworkError"
 
 
 def _settings(options: SparkOptions) -> dict[str, str]:

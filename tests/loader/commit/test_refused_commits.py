@@ -11,14 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from deltalake import DeltaTable
 from sqlalchemy import select
 
+from calque.cli.watch import Watch
+from calque.config import LedgerSettings, Secret, Settings
 from calque.errors import CalqueError, PermissionDenied, ResourceExhausted, Unavailable
 from calque.ledger import open_ledger
 from calque.ledger.schema import loads
 from calque.loader.commit import protocol
 from calque.loader.commit.tables.errors import DELTA, map_error
+from calque.loader.loader import Loader
+from calque.loader.model.outcome import Status
+from calque.loader.plan.failed_files import FailedFiles
+from calque.loader.report import Report
+from calque.loader.request.request import LoadRequest
 from tests.loader.loader import LEASE, Place
 from tests.loader.meddling import as_nobody
 from tests.loader.world import assert_settled, write_files
@@ -26,16 +34,22 @@ from tests.loader.world import assert_settled, write_files
 LOGS = {"delta": "t/_delta_log", "iceberg": "default/t/metadata"}
 
 
-@pytest.fixture(params=sorted(LOGS))
-def nobodys(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+@pytest.fixture
+def nobodys(open_to_all: Place) -> Iterator[Place]:
     """A place of a user who has no rights but the usual ones."""
+    with as_nobody():
+        yield open_to_all
+
+
+@pytest.fixture(params=sorted(LOGS))
+def open_to_all(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A place where that user may do everything, once what a load imports is imported."""
     warm = Place(tmp_path, request.param, str(tmp_path / "ledger.db"))
     write_files(warm.stage, 1)
     warm.load()  # imports what it needs, which nobody may not read
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
-        with as_nobody():
-            yield Place(Path(folder), request.param, str(Path(folder) / "ledger.db"))
+        yield Place(Path(folder), request.param, str(Path(folder) / "ledger.db"))
 
 
 def test_a_log_that_may_not_be_written(nobodys: Place) -> None:
@@ -130,4 +144,37 @@ def test_ctrl_c_while_the_table_is_away(tmp_path: Path, away: Callable[[], None]
     away()
     time.sleep(1.2 * LEASE)
     place.load()
+    assert_settled(place, expected)
+
+
+def test_a_watch_over_a_table_that_may_not_be_written(
+    open_to_all: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It waits, tells that once, and what came meanwhile is in when it may be written again."""
+    place = open_to_all
+    log = place.folder / "lake" / LOGS[place.kind]
+    request = LoadRequest(stage=place.source, into=place.table, lease_seconds=LEASE)
+    settings = Settings(ledger=LedgerSettings(url=Secret(place.ledger)))
+    with as_nobody():
+        expected = write_files(place.stage, 1)
+        loader = Loader(settings=settings, spark="local")
+    looks: list[Report | None] = []
+
+    def look(request: LoadRequest, failed: FailedFiles) -> Report:
+        if looks and looks[-1] is not None and looks[-1].count(Status.SKIPPED_LOADED) == 2:
+            raise KeyboardInterrupt
+        with as_nobody():
+            if len(looks) == 1:
+                expected.extend(write_files(place.stage, 1, first=1))
+            if looks:
+                log.chmod(0o755 if looks.count(None) > 1 else 0o555)
+            looks.append(None)
+            looks[-1] = report = loader.run(request, None, failed)
+        return report
+
+    with loader, pytest.raises(typer.Exit):
+        Watch(loader, request, 0.1, json=False).run(look)
+    assert looks.count(None) == 2, "it could not be written, nor the load that was left"
+    told = capsys.readouterr().err.count("trying again")
+    assert told == 1 or place.kind == "iceberg"  # which fails at another file the second time
     assert_settled(place, expected)

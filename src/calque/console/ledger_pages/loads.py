@@ -14,7 +14,7 @@ from calque.console.page import Page, asked_for
 from calque.console.text import number_text, shell_line, whole_number
 from calque.errors import InvalidInput, NotFound
 from calque.ledger import Ledger
-from calque.ledger.history import LoadRow, errors_of, find_load, results_of
+from calque.ledger.history import LoadRow, errors_of, find_own_load, results_of
 from calque.ledger.loaded_tables import LoadedTable, list_loaded_tables
 from calque.ledger.recent import (
     DayOfLoads,
@@ -73,7 +73,7 @@ class LoadPages:
         ledger = self._ledger()
         if ledger is None:
             raise NotFound(f"there is no load {load_id!r}: nothing was loaded yet")
-        load = find_load(ledger, load_id)
+        load = find_own_load(ledger, load_id)
         rows = results_of(ledger, load_id, after=after)
         files = [asdict(each) for each in islice(rows, FILES_A_PAGE + 1)]
         more = files[FILES_A_PAGE - 1]["location"] if len(files) > FILES_A_PAGE else None

@@ -36,10 +36,10 @@ class Purged:
 def purge_sources(ledger: Ledger, table: TableRow, stage: Stage, settings: Settings) -> Purged:
     """Work off the queue of a table.
 
-    A file that was replaced since its load is no longer ours to touch: it leaves the queue. What
-    fails stays queued for the next load. Killed between the removal of some files and the note of
-    it, the next run finds them gone. Files of other stages, which a killed load has left there, are
-    reached without this stage's options.
+    A file that was replaced since its load is no longer ours to touch: it leaves the queue, and so
+    does one that another load has brought since. What fails stays queued for the next load. Killed
+    between the removal of some files and the note of it, the next run finds them gone. Files of
+    other stages, which a killed load has left there, are reached without this stage's options.
     """
     done = Purged()
     others = Operators()
@@ -75,6 +75,8 @@ def purge_sources(ledger: Ledger, table: TableRow, stage: Stage, settings: Setti
 
 def _clear(locate: Locate, settings: Settings, one: Purge) -> bool | str:
     """Whether the file was there and still ours; or why it could not go."""
+    if one.is_superseded:
+        return False
     try:
         operator, path = locate(one.identity.location)
         found = operator.stat(path)

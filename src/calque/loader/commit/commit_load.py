@@ -112,10 +112,13 @@ def fence(ledger: Ledger, lake: Lake, table: TableRow, load_id: str, seen: int) 
     """
     change = Change(load_id=load_id, mark=Mark.ABORTED)
     mark, version = _settle(ledger, lake, table, seen, change, PATIENCE)
-    if mark is Mark.ABORTED:
-        with suppress(CalqueError):
-            Sidecars(lake.place).remove(load_id)
-        remove_orphans(lake, load_id, keep=())
+    if mark is Mark.COMMITTED:
+        # Its marker may go once it is recorded here, and its own loader may not have noted it.
+        Sidecars(lake.place).finish(load_id, version)
+        return mark, version
+    with suppress(CalqueError):
+        Sidecars(lake.place).remove(load_id)
+    remove_orphans(lake, load_id, keep=())
     return mark, version
 
 
@@ -146,7 +149,7 @@ def _settle(
             looked = snapshot.version
         faults.point("commit.before")
         try:
-            version = snapshot.commit(_add_dropped_markers(ledger, snapshot, change))
+            version = snapshot.commit(_add_dropped_markers(ledger, table, snapshot, change))
             faults.point("commit.after")
             return change.mark, version
         except ConditionNotMatch:
@@ -201,12 +204,18 @@ def _version_of(lake: Lake, load_id: str, version: int | None, snapshot: Snapsho
     return noted if noted is not None else snapshot.version
 
 
-def _add_dropped_markers(ledger: Ledger, snapshot: Snapshot, change: Change) -> Change:
-    """Let the commit also drop markers of loads that are finalised."""
+def _add_dropped_markers(
+    ledger: Ledger, table: TableRow, snapshot: Snapshot, change: Change
+) -> Change:
+    """Let the commit also drop markers of loads that are finalised.
+
+    Of this table: by a label another ledger may have given the same id to a load of another one.
+    """
     drops = []
     for load_id in snapshot.markers():
         with suppress(NotFound):
-            if find_load(ledger, load_id).state == "COMMITTED":
+            found = find_load(ledger, load_id)
+            if found.table_number == table.number and found.state == "COMMITTED":
                 drops.append(load_id)
     if not drops:
         return change

@@ -148,6 +148,41 @@ def test_no_file_is_left(world: World, engine: SparkEngine) -> None:
     assert data_files(results) == []
 
 
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_a_file_rewritten_before_its_columns_are_looked_for(
+    world: World, engine: SparkEngine, kind: str
+) -> None:
+    """It is CHANGED, though there is no other that tells the columns."""
+    formats = {"csv": CsvFormat(), "json": JsonFormat(), "parquet": ParquetFormat()}
+    file = world.put(f"1.{kind}", b"1,x\n" * 4)
+    (world.stage / f"1.{kind}").write_bytes(b"2,y\n" * 5)
+    plan = world.plan([file], format=formats[kind], transformation=select("1", "2"))
+    results = list(engine.run(plan))
+    assert outcomes(results)[f"1.{kind}"].status is Status.CHANGED
+    assert data_files(results) == []
+
+
+def test_files_that_tell_no_columns(world: World, engine: SparkEngine) -> None:
+    """Bad and vanished files fail alone where errors do not end the load, all of them too."""
+    files = [world.put(f"{name}.parquet", b"garbage") for name in "ab"]
+    (world.stage / "b.parquet").unlink()
+    chosen = select("a", "b")
+    plan = world.plan(files, format=ParquetFormat(), transformation=chosen, on_error=CONTINUE)
+    results = list(engine.run(plan))
+    assert {name: one.status for name, one in outcomes(results).items()} == {
+        "a.parquet": Status.FAILED,
+        "b.parquet": Status.FAILED,
+    }
+    with pytest.raises(FileRefused):
+        list(engine.run(world.plan(files[:1], format=ParquetFormat(), transformation=chosen)))
+
+
+def test_a_select_over_empty_files(world: World, engine: SparkEngine) -> None:
+    """They are EMPTY, as without a SELECT."""
+    plan = world.plan([world.put("1.csv", b"")], transformation=select("`$1`", "`$2`"))
+    assert outcomes(list(engine.run(plan)))["1.csv"].status is Status.EMPTY
+
+
 def test_a_failing_condition_has_a_place(world: World, engine: SparkEngine) -> None:
     """The WHERE of a SELECT is named as well."""
     file = world.put("1.csv", b"1,x\n0,y\n")

@@ -48,8 +48,6 @@ class Committed:
 
     load_id: str
     version: int
-    at: int | None = None
-    """When, in microseconds, by the clock of the one that committed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -264,7 +264,7 @@ class DeltaSnapshot:
         if found is None:
             return None
         return [
-            Committed(one.app_id.removeprefix(OURS), one.version, one.at)
+            Committed(one.app_id.removeprefix(OURS), one.version)
             for one in found
             if one.app_id.startswith(OURS) and MARKS.get(one.number) is Mark.COMMITTED
         ]
@@ -277,9 +277,9 @@ class DeltaSnapshot:
         properties = CommitProperties(
             custom_metadata=_description(change),
             max_commit_retries=0,
-            app_transactions=[
-                Transaction(app_id(change.load_id), NUMBERS[change.mark], int(time.time() * 1000))
-            ],
+            # Without a time: delta.setTransactionRetentionDuration hides those that have one, and a
+            # load without its marker is committed again.
+            app_transactions=[Transaction(app_id(change.load_id), NUMBERS[change.mark])],
         )
         with map_errors(DELTA, self._display), publish_writes(self._log):
             self._table.create_write_transaction(

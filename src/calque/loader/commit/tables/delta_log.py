@@ -25,8 +25,6 @@ class AppTransaction:
     app_id: str
     number: int
     version: int
-    at: int | None
-    """Microseconds since the epoch, where the writer told."""
 
 
 def read_commits(place: TableRoot, since: int, until: int) -> list[AppTransaction] | None:
@@ -61,6 +59,4 @@ def _transactions(body: bytes, version: int) -> Iterator[AppTransaction]:
             continue
         found = json.loads(line).get("txn")
         if found is not None:
-            at = found.get("lastUpdated")
-            micros = int(at) * 1000 if at is not None else None
-            yield AppTransaction(found["appId"], int(found["version"]), version, micros)
+            yield AppTransaction(found["appId"], int(found["version"]), version)

@@ -308,8 +308,7 @@ class IcebergSnapshot:
             numbers.add(number)
             notes = snapshot.summary.additional_properties if snapshot.summary else {}
             if SUMMARY_LOAD in notes and notes.get(SUMMARY_MARK) == Mark.COMMITTED:
-                at = snapshot.timestamp_ms * 1000
-                found.append(Committed(notes[SUMMARY_LOAD], number, at))
+                found.append(Committed(notes[SUMMARY_LOAD], number))
         if len(numbers) < self.version - since:
             return None
         return sorted(found, key=lambda one: one.version)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -24,15 +24,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from calque.errors import StatementInvalid
+from calque.errors import CalqueError, ConditionNotMatch, NotFound, StatementInvalid
+from calque.loader.model.content_hash import content_hash
 from calque.loader.model.error_policy import ErrorMode
 from calque.loader.model.file_formats import FormatOptions
-from calque.loader.model.outcome import FileOutcome, Status, TaskResult
+from calque.loader.model.outcome import VANISHED, FileOutcome, Status, TaskResult
 from calque.loader.model.plan import Advance, OnAdvance, Transformation, WritePlan
+from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.cut_into_tasks import cut
 from calque.loader.run.formats.refusal import FileRefused
 from calque.loader.run.formats.unify_schemas import settle_type
-from calque.loader.run.infer import infer_schema
+from calque.loader.run.infer import SAMPLED, infer_schema, sample_of
 from calque.loader.run.piece_joiner import PieceJoiner
 from calque.loader.run.transform.data_source import (
     SOURCE_NAME,
@@ -58,28 +60,29 @@ def run_transformation(
     """Read, transform, write; one result for each task.
 
     A file on which the SELECT fails gives the load up where any error does. Else it is failed as a
-    whole, for Spark tells no rows apart, and the others are run again without it.
+    whole, for Spark tells no rows apart, and the others are run again without it. So they are where
+    no file that was looked at tells its columns, since it changed, say.
     """
-    failed: list[FileOutcome] = []
+    left_out: list[FileOutcome] = []
     while plan.tasks:
         try:
             results = _run_job(spark, plan, advance)
-        except _FilesFailed as error:
-            failed += map(_failed_outcome, error.refused)
-            bad = {one.location for one in failed}
+        except _FilesLeftOut as error:
+            left_out += error.outcomes
+            bad = {one.location for one in left_out}
             plan = plan.narrow(plan.load_id, {one.location for one in plan.files} - bad)
         else:
             yield from results
             break
-    if failed:
-        yield TaskResult((), tuple(failed))
+    if left_out:
+        yield TaskResult((), tuple(left_out))
 
 
-class _FilesFailed(Exception):
-    """Files on which the SELECT fails, in a load that goes on without them."""
+class _FilesLeftOut(Exception):
+    """Files that are not loaded, in a load that goes on without them."""
 
-    def __init__(self, refused: Sequence[FileRefused]) -> None:
-        self.refused = refused
+    def __init__(self, outcomes: Iterable[FileOutcome]) -> None:
+        self.outcomes = tuple(outcomes)
 
 
 def _failed_outcome(refused: FileRefused) -> FileOutcome:
@@ -88,7 +91,7 @@ def _failed_outcome(refused: FileRefused) -> FileOutcome:
 
 
 def _run_job(spark: SparkSession, plan: WritePlan, advance: OnAdvance | None) -> list[TaskResult]:
-    with _prepare_job(spark, plan) as (strict, job, folder):
+    with _prepare_job(spark, plan, _find_columns(plan)) as (strict, job, folder):
         try:
             with map_job_errors():
                 _write(strict, job, folder, advance)
@@ -96,7 +99,9 @@ def _run_job(spark: SparkSession, plan: WritePlan, advance: OnAdvance | None) ->
             aborts = plan.on_error.mode is ErrorMode.ABORT
             locate = partial(locate_errors, strict, job, error, most=1 if aborts else None)
             refused = run_within(strict, locate)
-            raise (refused[0] if aborts else _FilesFailed(refused)) from error
+            if aborts:
+                raise refused[0] from error
+            raise _FilesLeftOut(map(_failed_outcome, refused)) from error
         joiner = PieceJoiner(plan, {})
         made = read_outputs(folder)
         results = [joiner.add(output) for output in made]
@@ -126,7 +131,8 @@ def _write(spark: SparkSession, job: TransformJob, folder: str, advance: OnAdvan
 
 def sample_transformation(spark: SparkSession, plan: WritePlan, rows: int) -> pa.Table:
     """The first rows of the SELECT, cast to the table; nothing is written."""
-    with _prepare_job(spark, plan) as (strict, job, folder), map_job_errors():
+    raw = _infer_raw(plan, list(plan.files))
+    with _prepare_job(spark, plan, raw) as (strict, job, folder), map_job_errors():
 
         def take() -> pa.Table:
             chosen = _select_rows(strict, job, folder).where(f"{OUTCOME} IS NULL")
@@ -158,20 +164,58 @@ def schema_of_select(
     return pa.schema([pa.field(name, settle_type(one.type)) for name, one in fields])
 
 
-@contextmanager
-def _prepare_job(
-    spark: SparkSession, plan: WritePlan
-) -> Iterator[tuple[SparkSession, TransformJob, str]]:
-    """A session for it, the work, and the folder where it is written down for the data source."""
-    chosen = plan.transformation
-    assert chosen is not None, "only a plan that transforms comes here"
-    raw = infer_schema(
-        list(plan.files),
+def _find_columns(plan: WritePlan) -> pa.Schema:
+    """The columns of the files; those that do not tell them are left out where all do not.
+
+    So are files without a byte, where there are no others: they have no rows to select from.
+    """
+    try:
+        return _infer_raw(plan, list(plan.files))
+    except CalqueError as error:
+        looked_at = sample_of([file for file in plan.files if file.identity.size], SAMPLED)
+        outcomes = [one for file in looked_at if (one := _look_at(plan, file)) is not None]
+        if not looked_at:
+            empty = partial(FileOutcome, status=Status.EMPTY, content_hash=content_hash(()))
+            outcomes = [empty(file.location) for file in plan.files]
+        if not outcomes:
+            raise
+        raise _FilesLeftOut(outcomes) from error
+
+
+def _infer_raw(plan: WritePlan, files: Sequence[StagedFile]) -> pa.Schema:
+    return infer_schema(
+        files,
         plan.format,
         plan.source_options,
         raw=True,
         skip_bad=plan.on_error.mode is not ErrorMode.ABORT,
     ).schema
+
+
+def _look_at(plan: WritePlan, file: StagedFile) -> FileOutcome | None:
+    """Why a file is left out; None where it is not, or is bad and gives the load up."""
+    try:
+        _infer_raw(plan, [file])
+    except ConditionNotMatch as error:
+        return FileOutcome(file.location, Status.CHANGED, message=error.message)
+    except NotFound:
+        return FileOutcome(file.location, Status.FAILED, error_count=1, message=VANISHED)
+    except CalqueError as error:
+        if error.retryable or plan.on_error.mode is ErrorMode.ABORT:
+            return None
+        if isinstance(error, FileRefused):
+            return _failed_outcome(error)
+        return FileOutcome(file.location, Status.FAILED, error_count=1, message=error.message)
+    return None
+
+
+@contextmanager
+def _prepare_job(
+    spark: SparkSession, plan: WritePlan, raw: pa.Schema
+) -> Iterator[tuple[SparkSession, TransformJob, str]]:
+    """A session for it, the work, and the folder where it is written down for the data source."""
+    chosen = plan.transformation
+    assert chosen is not None, "only a plan that transforms comes here"
     columns = columns_of(chosen, select_columns(raw, plan.format), plan.format)
     with map_job_errors():
         tasks = cut(plan, cores_of(spark.sparkContext))
