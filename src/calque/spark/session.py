@@ -214,13 +214,16 @@ def _log_no_raised_errors() -> None:
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
-    for name in ("py4j.java_gateway", "py4j.clientserver"):
+    for name in ("", "py4j.java_gateway", "py4j.clientserver"):  # Py4J writes to the root as well
         logging.getLogger(name).addFilter(_is_no_lost_jvm)
 
 
 def _is_no_lost_jvm(record: logging.LogRecord) -> bool:
     error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, OSError) and type(error).__name__ != "Py4JNetworkError"
+    by_py4j = record.name.startswith("py4j.")
+    return type(error).__name__ != "Py4JNetworkError" and not (
+        by_py4j and isinstance(error, OSError)
+    )
 
 
 def _settings(options: SparkOptions) -> dict[str, str]:

@@ -142,10 +142,11 @@ class TreeJob:
 
         Raises what stopped a listing. What was decided before is copied all the same.
         """
-        self._start(self._list, 1)
-        self._start(self._work, self._options.concurrent)
         try:
             with note_signals() as look:
+                # Within, or a signal while a thread is being started breaks what starts it.
+                self._start(self._list, 1)
+                self._start(self._work, self._options.concurrent)
                 try:
                     self._join(look)
                 except KeyboardInterrupt:

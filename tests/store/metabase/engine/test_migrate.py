@@ -285,15 +285,17 @@ def test_postgres_that_is_not_there(tmp_path: Path) -> None:
 
 
 @given(
-    st.dictionaries(st.integers(0, 200), st.integers(1, 2**31 - 1), max_size=120)
-    | st.dictionaries(st.integers(0, 140), st.integers(1, 127), max_size=40),
+    st.dictionaries(st.integers(0, 200), st.integers(1, 2**31 - 1), min_size=1, max_size=120)
+    | st.dictionaries(st.integers(0, 140), st.integers(1, 127), min_size=1, max_size=40),
 )
 def test_pieces_round_trip(placed: dict[int, int]) -> None:
     """Any pieces come back, by number."""
     assert pieces.unpack(pieces.pack(placed.items())) == sorted(placed.items())
 
 
-@pytest.mark.parametrize("packed", [b"", b"\x02", b"\x01\x80", b"\x01\x00", b"\x01\x00\x01\x02"])
+@pytest.mark.parametrize(
+    "packed", [b"", b"\x01", b"\x02", b"\x01\x80", b"\x01\x00", b"\x01\x00\x01\x02"]
+)
 def test_damaged_pieces(packed: bytes) -> None:
     """Pieces that cannot be read are an integrity error."""
     with pytest.raises(IntegrityError):
