@@ -272,6 +272,7 @@ def test_a_stage_that_was_loaded_before_may_be_away_at_first(tmp_path: Path) -> 
         assert watch.process.wait(PATIENCE) == 1
 
 
+@pytest.mark.soak
 def test_a_jvm_that_dies(tmp_path: Path) -> None:
     """One that is killed is started anew, without a trace of it, and the files count once."""
     write(tmp_path, "a.csv", "id,name\n1,x\n")
