@@ -86,7 +86,7 @@ def test_a_table_that_is_away(tmp_path: Path) -> None:
     (tmp_path / "in" / "a.csv").write_text("id,n\n1,a\n")
     table, away = tmp_path / "t", tmp_path / "away"
     with watching(tmp_path) as watch:
-        watch.until(lambda: watch.rows() == 1)
+        watch.until(lambda: watch.rows() == 1 and "LOADED" in watch.said)  # its notes are there
         table.rename(away)
         watch.until(lambda: "trying again" in watch.said)
         assert not table.exists()
