@@ -393,6 +393,17 @@ def test_names_that_a_server_changes_are_not_moved(s3: Operator) -> None:
     assert list(memory.list()) == []
 
 
+def test_an_empty_object_with_an_odd_name_takes_no_others_place(s3: Operator) -> None:
+    """``a//b`` without a byte would empty ``a/b`` there. A folder's marker goes along."""
+    memory = Operator.from_uri("memory://odd-empty")
+    for path, content in {"a/b": b"1", "a//b": b"", "c\\d": b"", "e/": b""}.items():
+        memory.service.write(path, (content,), WriteOptions())
+    report = move_tree(memory, s3)
+    assert {row.path for row in report.problems} == {"a//b", "c\\d"}
+    assert objects_of(s3).items() >= {"a/b": b"1"}.items()
+    assert {entry.path for entry in memory.list()} == {"a//b", "c\\d"}
+
+
 def test_names_of_two_unicode_forms_are_two(make_tree: MakeTree) -> None:
     """NFC and NFD stay apart."""
     names = {"caf\u00e9": b"nfc", "cafe\u0301": b"nfd"}

@@ -22,9 +22,10 @@ _KINDS = (
     (re.compile(r"\\"), "\\x"),
     (re.compile(r"(^|/)\.(/|$)"), "/./x"),
     (re.compile(r"(^|/)\.\.(/|$)"), "/../x"),
-    (re.compile(r"/$"), "/"),
 )
 """What makes a name an odd one, and how one of its kind ends."""
+_FOLDER = (re.compile(r"/$"), "/")
+"""So may be what has bytes and is called like a folder; its marker has none to lose."""
 
 
 class OddNames:
@@ -38,13 +39,13 @@ class OddNames:
 
     def objection(self, decision: Decision) -> str:
         """Why an object is not moved there; empty where nothing speaks against it."""
-        if self._target.is_local or not decision.size:
-            return (
-                ""  # what a file system cannot hold is refused by the plan; markers have no bytes
-            )
+        if self._target.is_local:
+            return ""  # what a file system cannot hold is refused by the plan
         name = f"/{decision.pair.target_path}"
+        # What is empty is asked for too: it would empty the other one.
+        kinds = (*_KINDS, _FOLDER) if decision.size else _KINDS
         with self._lock:
-            found = (self._try_once(ending) for sign, ending in _KINDS if sign.search(name))
+            found = (self._try_once(ending) for sign, ending in kinds if sign.search(name))
             return next(filter(None, found), "")
 
     def _try_once(self, ending: str) -> str:
