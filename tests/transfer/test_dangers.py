@@ -22,7 +22,7 @@ from calque.transfer.api import (
 )
 from calque.transfer.model import Row
 from calque.transfer.report.report_file import read_report
-from calque.transfer.request.options import TreeOptions
+from calque.transfer.request.options import Links, TreeOptions
 from tests.servers.seaweedfs import S3Server
 from tests.transfer.conftest import MakeTree, files_of, objects_of, s3_options
 
@@ -363,6 +363,23 @@ def test_what_the_source_has_and_is_no_file_is_not_deleted(
         assert told["gone"] == "deleted"
         assert told["f"] == ("deleted" if exclude else "copied")
     assert files_of(target).items() >= dict.fromkeys(names, b"old").items()
+
+
+@pytest.mark.parametrize(("links", "skipped"), [("follow", {"d", "nowhere", "/"}), ("keep", {""})])
+@pytest.mark.parametrize("leads_to", ["d", "nowhere", "/", "f"])
+def test_what_lies_behind_a_skipped_link_is_not_deleted(
+    make_tree: MakeTree, links: Links, skipped: set[str], leads_to: str
+) -> None:
+    """A folder that was replaced by a link is there another day, whatever the link leads to. A link
+    that is copied itself, or the file that it leads to, has nothing below it."""
+    source = make_tree("source", {"f": b"1", "d/g": b"2"})
+    memory = Operator.from_uri(f"memory://behind-{links}-{leads_to.strip('/')}")
+    (source / "link").symlink_to(leads_to)
+    old = {"link/g", "link/h", "link/below/g"}
+    for path in old:
+        memory.service.write(path, (b"old",), WriteOptions())
+    assert sync_tree(f"{source}/", memory, delete=True, delete_all=True, links=links).ok
+    assert objects_of(memory).keys() & old == (old if leads_to in skipped else set())
 
 
 def test_odd_names_at_the_target_are_nobodys_else(make_tree: MakeTree) -> None:

@@ -151,11 +151,18 @@ class Side:
 
     def has_other(self, path: str) -> bool:
         """Whether a file system has something of that name that no listing shows: a link that leads
-        nowhere, a pipe; or a file that has come since."""
-        if not self.is_local or not {"", ".", ".."}.isdisjoint(path.split("/")):
+        nowhere, a pipe, what lies behind a link that is skipped; or a file that has come since."""
+        *folders, _ = parts = path.split("/")
+        if not self.is_local or not {"", ".", ".."}.isdisjoint(parts):
             return False  # or it would be that of another name
+        at = self._root
         try:
-            return not stat.S_ISDIR(os.lstat(self._root + "/" + path).st_mode)
+            for name in folders:
+                at = f"{at}/{name}"
+                if os.path.islink(at):
+                    # By the link alone: what it leads to today is no part of the tree.
+                    return not self.links and not os.path.isfile(at)
+            return not stat.S_ISDIR(os.lstat(f"{self._root}/{path}").st_mode)
         except (OSError, ValueError):
             return False
 
