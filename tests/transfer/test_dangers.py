@@ -461,6 +461,17 @@ def test_folders_left_empty_go_and_others_stay(make_tree: MakeTree) -> None:
     ]
 
 
+def test_a_folder_that_is_empty_at_the_source_stays(make_tree: MakeTree) -> None:
+    """What a sync deletes may leave a folder as it is at the source: empty. It is not removed."""
+    source = make_tree("source", {"f": b"1", "more/f": b"2"})
+    (source / "empty" / "inner").mkdir(parents=True)
+    names = ("empty/x", "empty/inner/x", "more/x", "gone/inner/x", "f")
+    target = make_tree("target", dict.fromkeys(names, b"1"))
+    assert sync_tree(f"{source}/", target, delete=True).totals.of("deleted").objects == 4
+    folders = {str(each.relative_to(target)) for each in target.rglob("*") if each.is_dir()}
+    assert folders == {"empty", "empty/inner", "more"}
+
+
 def test_a_whole_bucket_is_not_emptied_by_a_name(s3: Operator, tree_bucket: S3Server) -> None:
     """``rm -r s3://bucket`` is refused; a folder of it goes, and nothing beside it."""
     for key in ("x/1", "x/2", "xy"):

@@ -149,6 +149,16 @@ class Side:
         """Whether a file system has a folder (``name/``); listings show its files alone."""
         return self.is_local and os.path.isdir(self._root + "/" + path)
 
+    def has_empty_folder(self, path: str) -> bool:
+        """Whether a file system has a folder of that name with nothing in it."""
+        if not self.is_local:
+            return False
+        try:
+            with os.scandir(self._root + "/" + path) as entries:
+                return next(entries, None) is None
+        except (OSError, ValueError):
+            return False
+
     def has_other(self, path: str) -> bool:
         """Whether a file system has something of that name that no listing shows: a link that leads
         nowhere, a pipe, what lies behind a link that is skipped; or a file that has come since."""

@@ -64,7 +64,8 @@ class Clearing:
                 self.note_taken(pair.source)
             if decision is not None and decision.step == "delete":
                 self.spool.add(decision)
-        tell_deleted(self._shared, self._plan.trees, self._number, missing)
+        trees = self._plan.trees
+        tell_deleted(self._shared, trees, self._number, missing, trees.source)
         self.refuse_empty()
 
     def delete(self, *, withheld: str) -> None:
@@ -82,6 +83,7 @@ class Clearing:
             DeleteRows(self._shared, self._number, self._add),
             self._shared.stopping.is_set,
             None if trees.backup is None else Backup(trees.target, trees.backup),
+            trees.source,
         )
 
     def close(self) -> None:

@@ -134,8 +134,12 @@ def delete_all(
     rows: DeleteRows,
     stopped: Callable[[], bool],
     backup: Backup | None = None,
+    like: Side | None = None,
 ) -> None:
-    """Delete what was decided, by as many requests at a time; a row for each, after the act."""
+    """Delete what was decided, by as many requests at a time; a row for each, after the act.
+
+    A folder that is left empty stays where the tree that it is made ``like`` has an empty one.
+    """
     service = side.service
     at_once = service.deletes_at_once if isinstance(service, DeletingMany) else 0
     if backup is not None:
@@ -158,7 +162,7 @@ def delete_all(
                     if row.outcome == "deleted":
                         gone.append(row.path)
                 # Before they are forgotten: whoever resumes knows no other that were not empty.
-                remove_emptied(side, folders_of(gone))
+                remove_emptied(side, folders_of(gone), like)
 
 
 def _delete_batch(
@@ -221,16 +225,20 @@ def folders_of(paths: Iterable[str]) -> set[str]:
     return {path.rpartition("/")[0] for path in paths if "/" in path}
 
 
-def remove_emptied(side: Side, folders: set[str]) -> None:
+def remove_emptied(side: Side, folders: set[str], like: Side | None = None) -> None:
     """Remove folders that deletes have left empty, and those above them; no other one.
 
-    One that may not be removed stays: all that was to be deleted is deleted.
+    One that may not be removed stays: all that was to be deleted is deleted. So does one that is
+    empty in the tree that this is made ``like``.
     """
-    if not isinstance(side.service, Directories):
+    service = side.service
+    if not isinstance(service, Directories):
         return
     for folder in sorted(folders, key=len, reverse=True):
         with suppress(PermissionDenied):
-            while folder and side.service.remove_folder(side.key(folder) + "/"):
+            while folder and not (like is not None and like.has_empty_folder(folder)):
+                if not service.remove_folder(side.key(folder) + "/"):
+                    break
                 folder = folder.rpartition("/")[0]
 
 

@@ -44,15 +44,21 @@ def untold_of(shared: Shared, number: int) -> dict[str, Row]:
     }
 
 
-def tell_deleted(shared: Shared, trees: Trees, number: int, missing: Mapping[str, Row]) -> None:
+def tell_deleted(
+    shared: Shared,
+    trees: Trees,
+    number: int,
+    missing: Mapping[str, Row],
+    like: Side | None = None,
+) -> None:
     """Write rows of deletes that were announced of a tree, and that its listing does not show. The
-    folders that they have left empty go, too."""
+    folders that they have left empty go, too, but for those that are so in the tree ``like`` it."""
     left = None if shared.journal is None else shared.journal.unfinished
     if left is None:
         return
     found = _look_for_all(shared, missing.values(), partial(_find_deleted, trees))
     announced = (row.path for tree, rows in left.announced for row in rows if tree == number)
-    remove_emptied(trees.target, folders_of(announced))
+    remove_emptied(trees.target, folders_of(announced), like)
     _tell(shared, trees, number, [row for row in found if row is not None])
 
 
