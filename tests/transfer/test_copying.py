@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 import threading
 from pathlib import Path
@@ -147,6 +148,19 @@ def test_a_disk_that_fills_up_stops_the_run(make_tree: MakeTree) -> None:
     assert report.totals.of("copied").objects == 4
     assert len(report.problems) == 1
     assert report.exit_code == 3
+
+
+def test_an_object_that_is_too_large_fails_alone(make_tree: MakeTree, tmp_path: Path) -> None:
+    """Others have room: no file may be larger than the system allows, and that stops no run."""
+    source = make_tree("source", {"a": b"x", "b": bytes(2 * MIB), "c": b"x"})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, before[1]))
+    try:
+        report = copy_tree(f"{source}/", f"{tmp_path}/target/", concurrent=1, journal=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [(row.path, row.error) for row in report.problems] == [("b", "InvalidInput")]
+    assert sorted(os.listdir(tmp_path / "target")) == ["a", "c"]
 
 
 def test_rows_are_one_for_each_object_after_the_act(make_tree: MakeTree) -> None:

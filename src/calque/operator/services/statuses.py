@@ -12,7 +12,6 @@ from calque.errors import (
     NotFound,
     PermissionDenied,
     RateLimited,
-    ResourceExhausted,
     TimedOut,
     Unavailable,
     Unexpected,
@@ -32,7 +31,7 @@ STATUSES: Mapping[int, Kind] = MappingProxyType(
         408: TimedOut,
         411: InvalidInput,
         412: ConditionNotMatch,
-        413: ResourceExhausted,
+        413: InvalidInput,  # this object is too large; others have room
         416: InvalidInput,
         429: RateLimited,
         500: Unavailable,

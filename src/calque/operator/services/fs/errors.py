@@ -56,7 +56,7 @@ TABLE: dict[int, Meaning] = {
     ),
     errno.ENOSPC: Meaning(ResourceExhausted, "found the disk full", _ROOM),
     errno.EDQUOT: Meaning(ResourceExhausted, "found the disk quota used up", _ROOM),
-    errno.EFBIG: Meaning(ResourceExhausted, "is larger than the file system or a limit allows"),
+    errno.EFBIG: Meaning(InvalidInput, "is larger than the file system or a limit allows"),
     errno.EOVERFLOW: Meaning(ResourceExhausted, "is larger than the system can tell"),
     errno.EMLINK: Meaning(ResourceExhausted, "has too many links"),
     errno.EMFILE: Meaning(
