@@ -115,6 +115,10 @@ def evolve_table(
         inferred = engine.infer(files, format, source_options, skip_bad=not request.aborts)
     except (ConditionNotMatch, NotFound):
         return snapshot  # all of them changed since they were listed, which the load will tell
+    except DataError:
+        if request.aborts and any(file.identity.size for file in files):
+            raise
+        return snapshot  # they are empty, or all bad: each is told by the load, which goes on
     inferred = _as_kept(inferred, lake)
     for _ in range(10):
         grown = grow(snapshot.target.schema, inferred, match, request.evolve_limit)
