@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from calque.errors import CalqueError, DataError, NotFound
 from calque.loader.commit.protocol import STEPS
+from calque.loader.model.outcome import Status
 from calque.loader.request.option_values import on_error
 from calque.loader.request.options import build_format
 from tests.loader.conftest import KINDS
@@ -136,3 +137,16 @@ def test_what_a_table_is_made_of_lies_nowhere_else(delta: Place, tmp_path: Path)
     log = tmp_path / "lake" / "t" / "_delta_log"
     assert str(tmp_path) in (log / f"{0:020}.json").read_text()
     assert "calque-" not in (log / f"{0:020}.json").read_text()
+
+
+@pytest.mark.parametrize(("bad", "expected"), [('{"x":[1,]}\n', (0, 1, 0)), ("", (0, 0, 1))])
+def test_files_without_columns_do_not_end_a_load_that_evolves(
+    delta: Place, bad: str, expected: tuple[int, int, int]
+) -> None:
+    """Bad files and empty ones have their own row, and the table stays as it is."""
+    delta.stage.mkdir()
+    (delta.stage / "a.json").write_text('{"x": 1}\n')
+    assert delta.load().rows_loaded == 1
+    (delta.stage / "b.json").write_text(bad)
+    report = delta.load(evolve=True, match_by="name", on_error=on_error("CONTINUE"))
+    assert (report.rows_loaded, report.errors, report.count(Status.EMPTY)) == expected

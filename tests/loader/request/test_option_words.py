@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from calque.errors import StatementInvalid
+from calque.errors import InvalidInput, StatementInvalid
 from calque.loader.api import sql
 from calque.loader.model.file_formats import CsvFormat
 from calque.loader.request.option_values import REFUSED as REASONS
@@ -132,6 +132,15 @@ def test_said_twice(twice: str) -> None:
     """An option that stands there twice is an error, whatever its values."""
     with pytest.raises(StatementInvalid, match="said twice"):
         parse(f"COPY INTO t FROM 'in/' {twice}")
+
+
+@pytest.mark.parametrize(
+    "same", ["QUOTE = ','", "FIELD_DELIMITER = '\"'", "RECORD_DELIMITER = '\"'"]
+)
+def test_a_quote_is_no_delimiter(same: str) -> None:
+    """A character that would mean two things is refused, as with ESCAPE."""
+    with pytest.raises(InvalidInput, match="a quote cannot be a delimiter"):
+        parse(f"COPY INTO t FROM 'in/' FILE_FORMAT = (TYPE = CSV {same})")
 
 
 def test_formats_by_name() -> None:

@@ -169,6 +169,8 @@ def test_tab_separated(world: World, kind: str) -> None:
         ({"format": "json", "match_by": "none"}, "names and no positions"),
         ({"format": "csv", "format_options": {"DATE_FORMAT": "DD-MON-YYYY"}}, "MON"),
         ({"rescue_column": "a", "columns": ["a"]}, "named twice"),
+        ({"min_age": float("nan")}, "numbers of seconds"),
+        ({"lease_seconds": float("inf")}, "numbers of seconds"),
     ],
 )
 def test_what_could_do_nothing_is_refused(world: World, options: dict[str, Any], why: str) -> None:

@@ -138,6 +138,12 @@ def test_our_own_options() -> None:
         ("COPY INTO t FROM 's' MAX_FILES = -many", "MAX_FILES cannot be '-many'"),
         ("COPY INTO t FROM 's' FILE_FORMAT = (TYPE = CSV SKIP_HEADER = 1e3)", "SKIP_HEADER"),
         ("COPY INTO t FROM 's' FILEFORMAT = CSV VALIDATE 1.5 ROWS", "whole number"),
+        ("COPY INTO t FROM 's' MAX_FILES = 'a'", "MAX_FILES cannot be 'a': it is a whole number"),
+        ("COPY INTO t FROM 's' MAX_FILES = '1_0'", "whole number"),
+        ("COPY INTO t FROM 's' SIZE_LIMIT = '\uff11'", "whole number"),
+        ("COPY INTO t FROM 's' MIN_AGE = 'a'", "MIN_AGE cannot be 'a': it is a number of seconds"),
+        ("COPY INTO t FROM 's' MIN_AGE = 'nan'", "number of seconds"),
+        ("COPY INTO t FROM 's' FILE_FORMAT = (TYPE = CSV SKIP_HEADER = 'a')", "whole number"),
     ],
 )
 def test_errors_say_where_and_what(text: str, place: str) -> None:

@@ -57,6 +57,8 @@ class CsvFormat:
             raise InvalidInput("FIELD_DELIMITER and RECORD_DELIMITER cannot be the same")
         if self.quote is not None and len(self.quote) != 1:
             raise InvalidInput(f"a quote is one character, not {self.quote!r}")
+        if self.quote is not None and self.quote in (self.field_delimiter, self.record_delimiter):
+            raise InvalidInput("a quote cannot be a delimiter")
         if self.escape is not None and len(self.escape) != 1:
             raise InvalidInput(f"an escape is one character, not {self.escape!r}")
         if self.escape is not None and self.escape in (self.field_delimiter, self.record_delimiter):

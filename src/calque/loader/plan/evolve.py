@@ -16,6 +16,7 @@ from calque.loader.model.staged_file import StagedFile
 from calque.loader.request.request import LoadRequest
 from calque.loader.run.infer import SAMPLED
 from calque.loader.run.metadata_columns import TYPES
+from calque.values import count_of
 
 SAMPLE = SAMPLED
 """Files whose heads are read to infer the schema of a new table."""
@@ -81,7 +82,15 @@ def _name_columns(request: LoadRequest) -> Transformation | None:
     if chosen is None:
         return None
     columns = request.columns or chosen.columns
-    if len(columns) != len(chosen.expressions) or len(set(columns)) != len(columns):
+    if request.columns and len(columns) != len(chosen.expressions):
+        raise StatementInvalid(
+            f"{count_of(len(columns), 'column')} {'is' if len(columns) == 1 else 'are'} listed "
+            f"after the table's name, the SELECT has "
+            f"{count_of(len(chosen.expressions), 'expression')}"
+        )
+    if twice := sorted({name for name in columns if columns.count(name) > 1}):
+        raise StatementInvalid(f"the SELECT names columns twice: {', '.join(twice)}")
+    if len(columns) != len(chosen.expressions):
         raise StatementInvalid(
             "the table is not there and the SELECT does not name its columns",
             hint="Name each expression, $1::INT AS id, or list the columns after the table's name.",
@@ -106,6 +115,10 @@ def evolve_table(
         inferred = engine.infer(files, format, source_options, skip_bad=not request.aborts)
     except (ConditionNotMatch, NotFound):
         return snapshot  # all of them changed since they were listed, which the load will tell
+    except DataError:
+        if request.aborts and any(file.identity.size for file in files):
+            raise
+        return snapshot  # they are empty, or all bad: each is told by the load, which goes on
     inferred = _as_kept(inferred, lake)
     for _ in range(10):
         grown = grow(snapshot.target.schema, inferred, match, request.evolve_limit)

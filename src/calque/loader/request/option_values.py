@@ -5,6 +5,7 @@ A ValueError says what the value may be; whoever knows the option's name puts it
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
@@ -52,9 +53,23 @@ def number_in(told: str) -> int | float | str:
 
 def number(value: Any) -> int:
     """A whole number, quoted or not."""
-    if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    # Python's own reading takes 1_0 and digits of any script.
+    if not re.fullmatch(r"[+-]?[0-9]{1,40}", str(value).strip()):
         raise ValueError("it is a whole number")
     return int(value)
+
+
+def seconds(value: Any) -> float:
+    """A number of seconds, quoted or not; one that has no end is none."""
+    try:
+        found = float(value)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError("it is a number of seconds")
+    return found
 
 
 def names(value: Any) -> tuple[str, ...]:

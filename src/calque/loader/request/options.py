@@ -39,6 +39,7 @@ from calque.loader.request.option_values import (
     on_error,
     only,
     record_delimiter,
+    seconds,
     strftime,
     text,
     time_of_day,
@@ -73,7 +74,7 @@ COPY: Options = {
     "EVOLVE_LIMIT": ("evolve_limit", number),
     "RESCUE_COLUMN": ("rescue_column", text),
     "LABEL": ("label", text),
-    "MIN_AGE": ("min_age", float),
+    "MIN_AGE": ("min_age", seconds),
     "DRY_RUN": ("dry_run", boolean),
     # What other systems need to be told and calque does anyway.
     "LOAD_MODE": (NOTHING, only("FULL_INGEST", "ADD_FILES_COPY")),

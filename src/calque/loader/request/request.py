@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
@@ -121,6 +122,8 @@ class LoadRequest:
                 raise StatementInvalid(f"{name.upper()} must be at least 1, not {value}")
         if self.min_age < 0 or self.lease_seconds <= 0:
             raise StatementInvalid("min_age and lease_seconds cannot be negative")
+        if not math.isfinite(self.min_age) or not math.isfinite(self.lease_seconds):
+            raise StatementInvalid("min_age and lease_seconds are numbers of seconds")
 
     def _check_columns(self) -> None:
         filled = [*self.columns, *(one.column for one in self.metadata_columns)]

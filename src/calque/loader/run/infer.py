@@ -14,7 +14,7 @@ from calque.loader.model.file_formats import FormatOptions
 from calque.loader.model.plan import Piece
 from calque.loader.model.staged_file import StagedFile
 from calque.loader.run.formats.guard import refuse_crash
-from calque.loader.run.formats.refusal import Code, FileRefused
+from calque.loader.run.formats.refusal import Code, FileRefused, NoSoundRecord
 from calque.loader.run.formats.registry import CRASH_PRONE
 from calque.loader.run.formats.registry import infer_schema as infer_file
 from calque.loader.run.formats.registry import raw_schema as raw_file
@@ -52,6 +52,7 @@ def infer_schema(
     chosen = sample_of([file for file in files if file.identity.size], sampled)
     schemas = []
     refused: list[CalqueError] = []
+    unsound: list[NoSoundRecord] = []
     moved: list[CalqueError] = []
     with _file_inference(format, source_options, raw) as infer_one:
         for file in chosen:
@@ -59,6 +60,8 @@ def infer_schema(
                 schemas.append(infer_one(file))
             except (ConditionNotMatch, NotFound) as error:
                 moved.append(error)  # rewritten or removed since the listing: the load tells it
+            except NoSoundRecord as error:
+                unsound.append(error)  # what its records are worth is for the load to tell
             except CalqueError as error:
                 if error.retryable:
                     raise
@@ -68,9 +71,12 @@ def infer_schema(
     if moved and not schemas:
         raise moved[0]
     schema = unify_schemas(schemas)
+    if not schema.names and unsound:
+        raise unsound[0]
     if not schema.names:
+        why = "no file has a record with columns" if chosen else "the staged files are empty"
         raise DataError(
-            "no schema can be inferred: the staged files are empty",
+            f"no schema can be inferred: {why}",
             hint="Make the table first, or give its columns.",
         )
     return Inferred(schema, tuple(file.location for file in chosen))

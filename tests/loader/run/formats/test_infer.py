@@ -82,6 +82,25 @@ def test_nothing_to_infer(stage: Stage) -> None:
         infer_schema([stage.staged("f.csv", b"")], HEADED)
 
 
+@pytest.mark.parametrize(
+    ("data", "array", "why"),
+    [
+        (b'{"x":1,"x":2}\n{"x":[1,]}\n', False, "the key 'x' stands there twice.*line 1"),
+        (b'\n\n{"x":[1,]}\n', False, "is no JSON.*line 3"),
+        (b'[\n{"x":[1,]}]', True, "is no JSON.*line 2"),
+        (b"{}\n", False, "no file has a record with columns"),
+    ],
+)
+def test_what_tells_no_columns_is_named(stage: Stage, data: bytes, array: bool, why: str) -> None:
+    """Where no record is sound the first one is told, not that files are empty."""
+    bad = stage.staged("bad.json", data)
+    format = JsonFormat(strip_outer_array=array)
+    with pytest.raises(DataError, match=f"(?s){why}"):
+        infer_schema([bad], format)
+    good = stage.staged("good.json", b'[{"a":1}]' if array else b'{"a":1}')
+    assert infer_schema([bad, good], format).schema.names == ["a"]
+
+
 def test_sample() -> None:
     """The sample holds the first and the last file."""
     files = list(range(100))

@@ -237,6 +237,10 @@ def test_a_select_makes_the_table(tmp_path: Path, engine: SparkEngine) -> None:
 
     with pytest.raises(StatementInvalid, match="does not name its columns"):
         load("id::INT, name")
+    with pytest.raises(StatementInvalid, match=r"2 columns are listed .* 1 expression"):
+        load("id::INT", "(id, name)")
+    with pytest.raises(StatementInvalid, match="names columns twice: n"):
+        load("id::INT AS n, name AS n")
     load("id::NUMBER(9, 2) AS n, name, '2026-01-02'::DATE", "(n, name, day)")
     found = place.delta_table().to_pyarrow_table()
     assert {field.name: field.type for field in found.schema} == {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from calque.errors import DataError
 from calque.loader.model.outcome import RowError
@@ -89,7 +89,7 @@ class FileRefused(DataError):
         line: int = 0,
         byte_offset: int | None = None,
         raw: bytes | None = None,
-    ) -> FileRefused:
+    ) -> Self:
         """The refusal of ``file``, with the position as far as it is known."""
         where = f"{file}, line {line}" if line else file
         refused = cls(f"{message} ({where})", hint=hint)
@@ -107,6 +107,10 @@ class FileRefused(DataError):
             byte_offset=byte_offset,
         )
         return refused
+
+
+class NoSoundRecord(FileRefused):
+    """A file that can be read, but of whose records none tells a column; this is the first."""
 
 
 def show_bytes(raw: bytes) -> str:

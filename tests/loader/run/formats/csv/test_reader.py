@@ -51,6 +51,8 @@ def test_plain(read: Read) -> None:
         (b'1,"x,""y"""\n', {}, [(1, 'x,"y"')]),
         (b'1,"x\ny"\n2,z\n', {}, [(1, "x\ny"), (2, "z")]),
         (b"1,'x,y'\n", {"quote": "'"}, [(1, "x,y")]),
+        (b"1,x\n2,y", {"skip_header": 1}, [(2, "y")]),
+        (b"1,x\n2,y", {"skip_header": 10**23}, []),
         (b'1,"x\n', {"quote": None}, [(1, '"x')]),
         (b'1,5" disc\n', {}, [(1, '5" disc')]),
         (b'1,"a\\"b"\n2,c\\,d\n', {"escape": "\\"}, [(1, 'a"b'), (2, "c,d")]),

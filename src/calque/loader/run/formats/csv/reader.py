@@ -132,6 +132,8 @@ class CsvReader:
 
     def _header(self, buffer: ByteBuffer, dialect: Dialect) -> list[str] | None:
         for _ in range(self._format.skip_header):
+            if buffer.ended and not buffer.data:
+                break  # more lines are to be skipped than there are
             _drop_line(buffer, dialect)
             self.extent.lines += 1
         if not self._format.parse_header:

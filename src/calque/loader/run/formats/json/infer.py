@@ -20,6 +20,7 @@ from calque.loader.run.formats.json.array import ArrayParser
 from calque.loader.run.formats.json.exact import MalformedObject, load_object, without_nulls
 from calque.loader.run.formats.json.reader import refuse_array
 from calque.loader.run.formats.reader import Extent, ReadSpec
+from calque.loader.run.formats.refusal import NoSoundRecord
 from calque.loader.run.formats.staged_source import Source
 from calque.loader.run.formats.unify_schemas import merge_schemas, widest
 from calque.values import MIB
@@ -80,18 +81,28 @@ def type_of(value: Any, depth: int = 0) -> pa.DataType:
 
 
 def _objects(source: Source, buffer: ByteBuffer, format: JsonFormat) -> Iterator[dict[str, Any]]:
-    for raw in _texts(source, buffer, format):
+    """Those that are sound; raises where there are others and no sound one."""
+    first: NoSoundRecord | None = None
+    sound = False
+    for line, raw in _texts(source, buffer, format):
         try:
-            yield without_nulls(load_object(raw), format)
-        except MalformedObject:
+            found = without_nulls(load_object(raw), format)
+        except MalformedObject as wrong:
+            if first is None and raw.strip():
+                first = NoSoundRecord.at(source.location, wrong.code, wrong.message, line=line)
             continue
+        sound = True
+        yield found
+    if first is not None and not sound:
+        raise first
 
 
-def _texts(source: Source, buffer: ByteBuffer, format: JsonFormat) -> Iterator[bytes]:
+def _texts(source: Source, buffer: ByteBuffer, format: JsonFormat) -> Iterator[tuple[int, bytes]]:
+    """The text of each object, with the line that it begins in."""
     if format.strip_outer_array:
         spec = ReadSpec(format=format, schema=pa.schema([]))
         for found in ArrayParser(spec, source.location).objects(buffer, Extent()):
-            yield found.raw
+            yield found.line, found.raw
         return
     lines = buffer.data.split(b"\n")
-    yield from lines if buffer.ended else lines[:-1]
+    yield from enumerate(lines if buffer.ended else lines[:-1], 1)
