@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +12,11 @@ import pytest
 from calque.ledger import Ledger, open_ledger
 from calque.ledger.job_progress import acts_of
 from calque.ledger.job_record import Job
-from calque.ledger.jobs import list_jobs
+from calque.ledger.jobs import find_job, list_jobs
 from calque.operator import Operator
 from calque.transfer.api import PreparedRun, copy_tree
 from calque.transfer.jobs.journal import Journal, new_owner
-from calque.transfer.model import KeyRange, Row, Totals
+from calque.transfer.model import WHOLE, KeyRange, Row, Totals
 from calque.transfer.report.report import Report
 from calque.transfer.request.options import TreeOptions
 from calque.transfer.request.tree_request import TreeRequest, differences
@@ -184,3 +185,29 @@ def test_no_secret_is_in_it(
     assert report.ok, report.problems
     assert any(report.job.encode() in each for each in seen)
     assert not any(tree_bucket.secret_key.encode() in each for each in seen)
+
+
+def test_an_older_note_does_not_follow_a_newer_one(url: str) -> None:
+    """One that is slow on its way to the ledger was made before the phase changed: the phase, by
+    which a killed move of a folder is known again, stays the newer one's."""
+    slow, go_on = threading.Event(), threading.Event()
+
+    def flush() -> None:
+        slow.set()
+        go_on.wait(30)
+
+    with open_ledger(url) as ledger:
+        job = Job("j", "mv", "s", "t", "p", {}, owner=new_owner())
+        journal = Journal.begin(ledger, job, 1)
+        older = threading.Thread(target=journal.note, args=(list, flush))
+        older.start()
+        assert slow.wait(30)
+        journal.phase = WHOLE
+        newer = threading.Thread(target=journal.note, args=(list, lambda: None))
+        newer.start()
+        newer.join(0.3)
+        go_on.set()
+        older.join()
+        newer.join()
+        assert find_job(ledger, "j").phase == WHOLE
+        journal.let_go()

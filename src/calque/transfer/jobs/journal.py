@@ -85,6 +85,7 @@ class Journal:
         self.unfinished = unfinished
         """None for a job that begins."""
         self.lock = threading.Lock()
+        self._noting = threading.Lock()
         self.settled = Totals.from_json(job.totals)
         """Totals of what lies in no range that is left."""
         self.phase = job.phase
@@ -160,7 +161,12 @@ class Journal:
         self._thread.start()
 
     def note(self, left: Left, flush: Callable[[], None]) -> None:
-        """Note how far the run is."""
+        """Note how far the run is. One note after the other: an older one that was slow on its way
+        would take the place of a newer one."""
+        with self._noting:
+            self._note(left, flush)
+
+    def _note(self, left: Left, flush: Callable[[], None]) -> None:
         with self.lock:
             found = left()
             spans = [span_of(tree, each) for tree, each in found]

@@ -13,7 +13,7 @@ from typing import Literal
 
 import pytest
 
-from calque.errors import ResourceExhausted, Unavailable
+from calque.errors import InvalidInput, Unavailable
 from calque.operator import Operator
 from calque.operator.layers import Fault, FaultInjection, Retry
 from tests.operator.recorder import Hook, failing
@@ -116,15 +116,15 @@ def test_no_rights(op: Operator, folder: Path) -> None:
 
 
 def test_a_limit_on_file_sizes(op: Operator, folder: Path) -> None:
-    """What ulimit forbids is ResourceExhausted, and nothing is left."""
+    """What ulimit forbids is refused as too large, and nothing is left."""
     op.write("from", os.urandom(100_000))
     op.write("to", b"old")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
-        with pytest.raises(ResourceExhausted):
+        with pytest.raises(InvalidInput):
             op.copy("from", "to")
-        with pytest.raises(ResourceExhausted):
+        with pytest.raises(InvalidInput):
             op.write("to", b"x" * 60_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
